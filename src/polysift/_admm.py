@@ -1,0 +1,238 @@
+"""The proximal ADMM of the paper, over an engine.
+
+It minimises, for each label column, ``(1/m) sum_i omega_i max(0, 1 - y_i (A u)_i)`` over u.
+
+======== ====================================================== =========
+symbol   meaning                                                shape
+======== ====================================================== =========
+A        features, A[i, j] = (1 + x_i.c_j)^s                    (m, n)
+u        coefficients                                           (n, K)
+v        copy of A u that the loss acts on                      (m, K)
+w        multiplier of A u = v                                  (m, K)
+q        w / beta                                               (m, K)
+r        A'(v - q - A u), the residual of the u-step            (n, K)
+g        A'q                                                    (n, K)
+G        A'A                                                    (n, n)
+rho      alpha / beta                                           scalar
+gamma    m beta                                                 scalar
+======== ====================================================== =========
+
+All sums over the m rows are weighted by omega, and m is the sum of the weights. v, w and q live in
+the engine. The u-step is taken in its residual form, ``u + (G + rho I)^-1 r``, which equals line 3
+of Algorithm 1 but in which rounding errors of G act only as those of a preconditioner; the direct
+form diverges where G is nearly singular.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from polysift._engine import Engine, SweepSums
+from polysift._result import Result, Status, as_history
+from polysift._types import FloatArray
+
+RHO_FLOOR = 10.0
+"""The floor on rho in units of eps trace(G), the order of the rounding errors in G."""
+
+LOOK_BACK = 10
+"""Iterations over which the converged mode wants the objective to have settled."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to run the ADMM.
+
+    Attributes
+    ----------
+    beta : float
+        The augmented Lagrangian parameter.
+    rho : float or None
+        alpha / beta, as an absolute number.
+    relative_rho : float or None
+        The same relative to trace(G) / n; used if ``rho`` is None. With neither, rho is
+        ``floor_multiple`` times its floor.
+    floor_multiple : float
+        See ``relative_rho``.
+    relax : float
+        Over-relaxation, 1 for the paper's algorithm.
+    max_iter : int
+        Iterations at most.
+    tol : float
+        The tolerance of the stopping rule; 0 never stops early.
+    until_converged : bool
+        The rule: residuals and objective if true, else the paper's squared H-norm difference.
+    """
+
+    beta: float
+    rho: float | None = None
+    relative_rho: float | None = None
+    floor_multiple: float = 1.0
+    relax: float = 1.0
+    max_iter: int = 5
+    tol: float = 5e-4
+    until_converged: bool = False
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The Cholesky factor of G + rho I; it serves all label columns, and any beta."""
+
+    cholesky: Any
+    rho: float
+    rho_floor: float
+    rho_raised: bool
+
+    def solve(self, r: FloatArray) -> FloatArray:
+        """Return (G + rho I)^-1 r."""
+        return np.asarray(scipy.linalg.cho_solve(self.cholesky, r, check_finite=False))
+
+
+def factorise(G: FloatArray, settings: Settings) -> Factor:
+    """Choose rho, at least its floor, and factor G + rho I; G is overwritten."""
+    n = len(G)
+    diagonal = G.diagonal().copy()
+    trace = float(diagonal.sum())
+    floor = RHO_FLOOR * float(np.finfo(float).eps) * trace
+    asked = settings.rho
+    if asked is None and settings.relative_rho is not None:
+        asked = settings.relative_rho * trace / n
+    if asked is None:
+        asked = settings.floor_multiple * floor
+    rho = max(asked, floor)
+    while True:
+        np.fill_diagonal(G, diagonal + rho)
+        try:
+            # The upper triangle is read and a new array written, so that G survives a failure.
+            cholesky = scipy.linalg.cho_factor(G, check_finite=False)
+        except scipy.linalg.LinAlgError:  # rounding beyond the floor: rare, and cured by more
+            rho *= 10.0
+        else:
+            return Factor(cholesky, rho, floor, rho > asked)
+
+
+def solve(
+    engine: Engine,
+    settings: Settings,
+    *,
+    u0: FloatArray | None = None,
+    on_iteration: Callable[[int, dict[str, float]], None] | None = None,
+) -> Result:
+    """Run the ADMM.
+
+    Parameters
+    ----------
+    engine : Engine
+        The data, in its starting state.
+    settings : Settings
+        How to run.
+    u0 : ndarray of shape (n, K), optional
+        Coefficients to start from, with v = prox(A u0) and w the matching multiplier. By default
+        the paper's start, (u, v, w) = (0, y, 0).
+    on_iteration : callable, optional
+        Called after each iteration with its number and its row of the history.
+    """
+    began = perf_counter()
+    beta, rule = settings.beta, settings
+    m = engine.total_weight
+    gamma = m * beta
+    sums = engine.gram()
+    factor = factorise(sums.G, settings)
+    r = sums.Aty
+    del sums  # n x n numbers that nobody needs any more
+    u, g = np.zeros_like(r), np.zeros_like(r)
+    if u0 is not None:
+        u = np.array(u0, dtype=float)
+        r = engine.sweep(u, gamma, 1.0).r
+        g = -r / 2
+
+    rows: list[dict[str, float]] = []
+    status = Status.MAX_ITER
+    for k in range(1, settings.max_iter + 1):
+        du = factor.solve(r)  # paper, Algorithm 1: the u-update, in residual form
+        u = u + du
+        if k == settings.max_iter and settings.tol == 0.0:
+            # Nobody asks for this sweep's v, w and stopping rule: the coefficients are final.
+            rows.append(dict.fromkeys(_NOT_SWEPT, np.nan) | {"seconds": perf_counter() - began})
+            break
+        swept = engine.sweep(u, gamma, settings.relax)  # the v- and w-updates
+        r = swept.r
+        g = _next_g(g, r, du, factor.rho, settings.relax)
+        rows.append(_measure(swept, du, g, factor, beta, m) | {"seconds": perf_counter() - began})
+        if on_iteration is not None:
+            on_iteration(k, rows[-1])
+        stopped = _stopping_status(rows, rule)
+        if stopped is not None:
+            status = stopped
+            break
+    if not np.isfinite(u).all():
+        raise FloatingPointError(
+            "The iterations left the finite numbers. Lower the degree, or raise rho."
+        )
+    return Result(
+        u, factor.rho, factor.rho_floor, factor.rho_raised, status, as_history(rows)
+    )
+
+
+_NOT_SWEPT = (
+    "objective",
+    "training_error",
+    "primal_residual",
+    "dual_residual",
+    "h_norm_difference",
+)
+
+
+def _next_g(
+    g: FloatArray, r: FloatArray, du: FloatArray, rho: float, relax: float
+) -> FloatArray:
+    """Return A'q of the new q, from n-vectors alone.
+
+    The w-update gives q = relax (f - v_old) + v_old + q_old - v. Multiply by A', insert
+    A'(f - v_old) = -rho du - A'q_old (the optimality of the u-step) and r = A'(v - q - f), and
+    solve for A'q. Rounding errors shrink by (2 - relax) / 2 in each step.
+    """
+    return 0.5 * ((2.0 - relax) * g - (relax - 1.0) * rho * du - r)
+
+
+def _measure(
+    swept: SweepSums, du: FloatArray, g: FloatArray, factor: Factor, beta: float, m: float
+) -> dict[str, float]:
+    """Return the iteration's row of the history; over label columns the mean, or the worst.
+
+    The primal residual is ``|A u - v| / max(|A u|, |v|)``. The dual one is the part of q that lies
+    in the range of A, ``sqrt(g'(G + rho I)^-1 g) / |q|``: zero at the optimum, at most 1, and the
+    same for any basis of the features.
+    """
+    tiny = np.finfo(float).tiny
+    primal = np.sqrt(swept.primal / np.maximum(np.maximum(swept.f2, swept.v2), tiny))
+    in_range = np.einsum("nk,nk->k", g, factor.solve(g))
+    dual = np.sqrt(np.maximum(in_range, 0.0) / np.maximum(swept.q2, tiny))
+    h_norm = beta * (factor.rho * np.einsum("nk,nk->k", du, du) + swept.dv2 + swept.dq2)
+    return {
+        "objective": float(swept.loss.mean() / m),
+        "training_error": float(swept.wrong[0] / m),
+        "primal_residual": float(primal.max()),
+        "dual_residual": float(dual.max()),
+        "h_norm_difference": float(h_norm.max()),
+    }
+
+
+def _stopping_status(rows: list[dict[str, float]], settings: Settings) -> Status | None:
+    """Return why to stop after the last iteration, or None to go on."""
+    tol, last = settings.tol, rows[-1]
+    if not settings.until_converged:
+        return Status.TOLERANCE if last["h_norm_difference"] < tol else None
+    if last["objective"] == 0.0:
+        return Status.ZERO_LOSS
+    if len(rows) <= LOOK_BACK:
+        return None
+    change = abs(last["objective"] - rows[-1 - LOOK_BACK]["objective"])
+    settled = change < tol * last["objective"]
+    small = max(last["primal_residual"], last["dual_residual"]) < tol
+    return Status.CONVERGED if settled and small else None

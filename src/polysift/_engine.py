@@ -1,0 +1,213 @@
+"""The engine: the two sums over rows that the solver asks for, by threads over shards.
+
+Let A be the m x n matrix of features, y the labels and omega the weights. The state is one number
+per row and label column: the margin t = y b of b = A u + w / beta, from which y v = prox(t) and
+y w / beta = t - prox(t) follow. An engine has two verbs, ``gram()`` and ``sweep(u)``; engines differ
+only in who adds up the shards.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from polysift._data import TrainingSet
+from polysift._feature_map import BlockFeatures, FeatureMap
+from polysift._hinge import hinge_loss, prox_hinge
+from polysift._parallel import Pool, Span, Workspace, block_spans, tree_sum
+from polysift._types import FloatArray
+
+GRAM_ROWS = 2048
+SMALL_WORK = 2**20
+"""Features below which threads cost more than they bring."""
+
+S = TypeVar("S", bound="_Sums")
+
+
+class _Sums:
+    """Arrays that add up, field by field."""
+
+    def add(self: S, other: S) -> S:
+        """Add ``other`` in place."""
+        for f in fields(self):  # type: ignore[arg-type]
+            total = getattr(self, f.name)
+            total += getattr(other, f.name)
+        return self
+
+
+@dataclass
+class GramSums(_Sums):
+    """What the first pass adds up.
+
+    Attributes
+    ----------
+    G : ndarray of shape (n, n)
+        A' Omega A.
+    Aty : ndarray of shape (n, K)
+        A' Omega y, the residual of the start (u, v, w) = (0, y, 0).
+    """
+
+    G: FloatArray
+    Aty: FloatArray
+
+
+@dataclass
+class SweepSums(_Sums):
+    """What a sweep adds up; f = A u, v and q = w / beta are new, ``d_`` is new minus old.
+
+    Attributes
+    ----------
+    r : ndarray of shape (n, K)
+        The residual A' Omega (v - q - f) of the next u-step.
+    loss, primal, f2, v2, q2, dv2, dq2 : ndarray of shape (K,)
+        Sums over rows of the hinge loss of f, and of the squares of f - v, f, v, q, dv and dq.
+    wrong : ndarray of shape (1,)
+        The weight of the rows that f puts in the wrong class.
+    """
+
+    r: FloatArray
+    loss: FloatArray
+    primal: FloatArray
+    f2: FloatArray
+    v2: FloatArray
+    q2: FloatArray
+    dv2: FloatArray
+    dq2: FloatArray
+    wrong: FloatArray
+
+    @classmethod
+    def zeros(cls, n: int, K: int) -> SweepSums:
+        """Return empty sums."""
+        return cls(np.zeros((n, K)), *(np.zeros(K) for _ in range(7)), np.zeros(1))
+
+
+class Engine(Protocol):
+    """All that the solver knows of the data."""
+
+    @property
+    def total_weight(self) -> float:
+        """The number of rows, each counted as often as its weight says."""
+
+    def gram(self) -> GramSums:
+        """Return the sums that do not depend on u."""
+
+    def sweep(self, u: FloatArray, gamma: float, relax: float) -> SweepSums:
+        """Visit every row with new coefficients and move its state.
+
+        Parameters
+        ----------
+        u : ndarray of shape (n, K)
+            The coefficients.
+        gamma : float
+            m beta, the parameter of the prox.
+        relax : float
+            Over-relaxation: A u counts as ``relax A u + (1 - relax) v`` in the new state.
+        """
+
+
+class LocalEngine:
+    """The engine on one machine. Its state starts at t = 1, that is v = y and w = 0."""
+
+    def __init__(self, data: TrainingSet, feature_map: FeatureMap, pool: Pool) -> None:
+        self._data = data
+        self._map = feature_map
+        self._features = BlockFeatures(feature_map, data.source.dtype)
+        self._pool = pool
+        self._work = Workspace()
+        self._inline = data.source.n_rows * feature_map.n_centers < SMALL_WORK
+        self._t = np.ones((data.source.n_rows, data.n_columns))
+
+    @property
+    def total_weight(self) -> float:
+        """The number of rows, each counted as often as its weight says."""
+        return self._data.total_weight
+
+    def gram(self) -> GramSums:
+        """Return A' Omega A and A' Omega y, both summed in float64 also for float32 features."""
+        parts = self._pool.map(self._gram_shard, self._data.shards, inline=self._inline)
+        return tree_sum(parts, GramSums.add)
+
+    def sweep(self, u: FloatArray, gamma: float, relax: float) -> SweepSums:
+        """Visit every row with new coefficients and move its state."""
+
+        def visit(span: Span) -> SweepSums:
+            return self._sweep_shard(span, u, gamma, relax)
+
+        parts = self._pool.map(visit, self._data.shards, inline=self._inline)
+        return tree_sum(parts, SweepSums.add)
+
+    def _gram_shard(self, span: Span) -> GramSums:
+        n, data = self._map.n_centers, self._data
+        sums = GramSums(np.zeros((n, n)), np.zeros((n, data.n_columns)))
+        product = self._work.array("product", (n, n), float)
+        for rows in block_spans(span, GRAM_ROWS):
+            A = self._gram_features(rows)
+            y, weights = data.labels_of(rows), data.weights_of(rows)
+            if weights is not None:
+                root = np.sqrt(weights)[:, np.newaxis]
+                A *= root
+                y *= root
+            np.matmul(A.T, A, out=product)  # numpy sees the symmetry and halves the work
+            sums.G += product
+            sums.Aty += A.T @ y
+        return sums
+
+    def _gram_features(self, rows: Span) -> FloatArray:
+        """Return the features of many rows as float64, made in blocks that fit the cache."""
+        A = self._work.array("A", (rows[1] - rows[0], self._map.n_centers), float)
+        for span in block_spans(rows, self._map.block_rows):
+            part = A[span[0] - rows[0] : span[1] - rows[0]]
+            block = self._data.source.read(span)
+            if self._data.source.dtype == A.dtype:
+                self._features(block, out=part)
+            else:
+                part[:] = self._features(block)
+        return A
+
+    def _sweep_shard(self, span: Span, u: FloatArray, gamma: float, relax: float) -> SweepSums:
+        sums = SweepSums.zeros(*u.shape)
+        u_cast = u.astype(self._data.source.dtype)
+        for rows in block_spans(span, self._map.block_rows):
+            self._sweep_block(rows, u_cast, gamma, relax, sums)
+        return sums
+
+    def _sweep_block(
+        self, rows: Span, u: FloatArray, gamma: float, relax: float, sums: SweepSums
+    ) -> None:
+        A = self._features(self._data.source.read(rows))
+        scores = np.asarray(A @ u, dtype=float)
+        y, weights = self._data.labels_of(rows), self._data.weights_of(rows)
+        wrong = predicted_codes(scores) != self._data.codes[rows[0] : rows[1]]
+        sums.wrong += wrong.sum() if weights is None else weights @ wrong
+
+        # From here on f, v and q are margins, that is multiplied by y.
+        f = y * scores
+        t = self._t[rows[0] : rows[1]]
+        v_old = prox_hinge(t, gamma)
+        q_old = t - v_old
+        np.add(f if relax == 1.0 else relax * f + (1.0 - relax) * v_old, q_old, out=t)
+        v = prox_hinge(t, gamma)
+        q = t - v
+
+        omega = None if weights is None else weights[:, np.newaxis]
+        residual = v - q - f
+        residual *= y if omega is None else y * omega
+        sums.r += A.T @ residual.astype(A.dtype)
+        sums.loss += _weighted_sum(hinge_loss(f), omega)
+        sums.primal += _weighted_sum((f - v) ** 2, omega)
+        sums.f2 += _weighted_sum(f**2, omega)
+        sums.v2 += _weighted_sum(v**2, omega)
+        sums.q2 += _weighted_sum(q**2, omega)
+        sums.dv2 += _weighted_sum((v - v_old) ** 2, omega)
+        sums.dq2 += _weighted_sum((q - q_old) ** 2, omega)
+
+
+def _weighted_sum(x: FloatArray, omega: FloatArray | None) -> FloatArray:
+    return np.asarray((x if omega is None else x * omega).sum(axis=0))
+
+
+def predicted_codes(f: FloatArray) -> FloatArray:
+    """Return the class of each row of scores (rows, K); a score of exactly 0 is the positive."""
+    return (f[:, 0] >= 0).astype(np.intp) if f.shape[1] == 1 else f.argmax(axis=1)

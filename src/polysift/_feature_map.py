@@ -1,0 +1,159 @@
+"""The feature map x -> ((1 + x.c_j)^s)_j: learned in one pass over the data, applied by blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from polysift._centers import uniform_centers
+from polysift._data import Source
+from polysift._kernel import full_dimension, power_in_place
+from polysift._parallel import Pool, Workspace
+from polysift._scalers import Scaler, learn_scaler
+from polysift._survey import Questions, survey
+from polysift._types import Block, FloatArray
+
+BLOCK_ELEMENTS = 2**18
+"""Features per block: large enough to hide the cost of a call, small enough for the cache."""
+
+AUTO_CENTERS = 1000
+
+
+@dataclass(frozen=True)
+class MapSpec:
+    """What to learn: the checked parameters of a feature map.
+
+    Attributes
+    ----------
+    degree : int
+        The degree s.
+    n_centers : int or None
+        The number of centers asked for; None means the default.
+    centers : str or ndarray of shape (n, d)
+        A scheme, or the centers themselves in the units of the data.
+    scaler : str or None
+        The kind of scaler.
+    seed : int
+        The seed of uniform points and of the rows' hash.
+    """
+
+    degree: int
+    n_centers: int | None
+    centers: str | FloatArray
+    scaler: str | None
+    seed: int
+
+    def resolve(self, d: int) -> tuple[str, int]:
+        """Return the scheme ("given" for an array) and the number of centers it may use."""
+        full = full_dimension(self.degree, d)
+        if not isinstance(self.centers, str):
+            return "given", min(self.n_centers or len(self.centers), len(self.centers), full)
+        n = min(AUTO_CENTERS if self.n_centers is None else self.n_centers, full)
+        if self.centers == "auto":
+            return ("uniform" if n == full else "random"), n
+        return self.centers, n
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """A learned feature map.
+
+    Attributes
+    ----------
+    scaler : Scaler
+        Takes raw rows to the coordinates of the centers.
+    centers : ndarray of shape (n, d)
+        The centers, scaled, float64.
+    degree : int
+        The degree s.
+    """
+
+    scaler: Scaler
+    centers: FloatArray
+    degree: int
+
+    @property
+    def n_centers(self) -> int:
+        """The number of features, n."""
+        return len(self.centers)
+
+    @property
+    def block_rows(self) -> int:
+        """The rows of a block; depends on n alone, since block borders reach the last bit."""
+        return int(np.clip(BLOCK_ELEMENTS // self.n_centers // 8 * 8, 8, 8192))
+
+
+class BlockFeatures:
+    """A feature map made ready for blocks of one dtype; several threads may share it."""
+
+    def __init__(self, feature_map: FeatureMap, dtype: Any) -> None:
+        self._map = feature_map
+        self._dtype = np.dtype(dtype)
+        C = feature_map.centers
+        # A column of ones adds the kernel's 1 inside the product, without a pass of its own.
+        self._C1 = np.ascontiguousarray(np.column_stack([C, np.ones(len(C))]).T, dtype=dtype)
+        self._work = Workspace()
+
+    def __call__(self, block: Block, out: FloatArray | None = None) -> FloatArray:
+        """Return the features of a block, of shape (rows, n).
+
+        Without ``out`` they lie in this thread's scratch space, until its next call.
+        """
+        shape = (block.shape[0], self._map.n_centers)
+        Z = self._work.array("Z", shape, self._dtype) if out is None else out
+        if sp.issparse(block):
+            origin, scaled = self._map.scaler.transform_sparse(block)
+            C = self._C1[:-1]
+            np.add(scaled.astype(self._dtype) @ C, 1.0 + origin.astype(self._dtype) @ C, out=Z)
+        else:
+            X1 = self._work.array("X1", (block.shape[0], block.shape[1] + 1), self._dtype)
+            X1[:, :-1] = self._map.scaler.transform(block)
+            X1[:, -1] = 1.0
+            np.matmul(X1, self._C1, out=Z)
+        power_in_place(Z, self._map.degree, self._work.array("scratch", shape, self._dtype))
+        return Z
+
+
+def learn_feature_map(
+    source: Source, weights: FloatArray | None, spec: MapSpec, pool: Pool
+) -> FeatureMap:
+    """Learn scaler and centers in one pass over the rows of positive weight."""
+    scheme, n = spec.resolve(source.n_features)
+    found = survey(
+        source, weights, Questions(spec.scaler == "quantile", scheme, n, spec.seed), pool
+    )
+    scaler = learn_scaler(spec.scaler, found.statistics, found.sketch)
+    box = scaler.transform(np.stack([found.statistics.low, found.statistics.high]))
+    if scheme == "uniform":
+        centers = uniform_centers(box[0], box[1], n, spec.seed)
+    elif found.candidates is not None:
+        centers = scaler.transform(found.candidates.rows)
+    else:
+        assert not isinstance(spec.centers, str)
+        centers = scaler.transform(spec.centers[:n])
+    feature_map = FeatureMap(scaler, centers, spec.degree)
+    _refuse_overflow(feature_map, box, found.statistics.weight, source.dtype)
+    return feature_map
+
+
+def _refuse_overflow(
+    feature_map: FeatureMap, box: FloatArray, total_weight: float, dtype: Any
+) -> None:
+    """Raise if a feature, or a sum of squared features, can exceed its dtype on the data's box."""
+    with np.errstate(over="ignore"):
+        reach = np.log(1.0 + np.max(np.abs(feature_map.centers) @ np.abs(box).max(axis=0)))
+    s = feature_map.degree
+    in_gram = 2 * s * reach + np.log(max(total_weight, 1.0)) >= np.log(np.finfo(float).max)
+    in_features = s * reach + np.log(feature_map.block_rows) >= np.log(np.finfo(dtype).max)
+    if not (in_gram or in_features):
+        return
+    remedy = "Lower the degree, or use scaler='standard' or 'quantile', which keep x.c near 1."
+    if not in_gram:
+        remedy = f"Pass X as float64. {remedy}"
+    raise ValueError(
+        f"degree={s} overflows {np.dtype(dtype).name}: 1 + x.c reaches {np.exp(reach):.3g} on "
+        f"these data, and its power {s} is too large to sum. {remedy}"
+    )

@@ -1,0 +1,28 @@
+"""The hinge loss and its proximal operator, in terms of margins.
+
+The margin of a score b with label y, +1 or -1, is t = y b. Everything the solver does to a row
+depends on its label only through the margin, so labels enter and leave at the ends.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polysift._types import FloatArray
+
+
+def hinge_loss(t: FloatArray) -> FloatArray:
+    """Return ``max(0, 1 - t)``, elementwise."""
+    return np.maximum(0.0, 1.0 - t)
+
+
+def prox_hinge(t: FloatArray, gamma: float) -> FloatArray:
+    """Return ``argmin_s  max(0, 1 - s) + (gamma / 2) (s - t)^2``, elementwise.
+
+    With t = y b, ``y * prox_hinge(t, gamma)`` is ``hinge_gamma(y, b)`` of the paper's Lemma 1, where
+    ``gamma = m beta``. Its branches are one clamp: a margin of 1 or more stays, a smaller one moves
+    up by 1 / gamma, and none moves past the kink at 1.
+    """
+    moved = t + 1.0 / gamma
+    np.minimum(moved, 1.0, out=moved)
+    return np.maximum(moved, t, out=moved)

@@ -1,0 +1,187 @@
+"""Threads over shards, and sums that do not depend on them.
+
+A model must be the same, bit for bit, for any number of threads. That takes four things: borders
+that depend on the data's shape alone, BLAS on one thread, partial sums added in a fixed tree, and
+one order of work inside a shard. The first three live here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import cache
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import joblib
+import numpy as np
+import scipy.linalg  # noqa: F401 - so that the controller below sees scipy's BLAS too
+from threadpoolctl import ThreadpoolController
+
+from polysift._types import FloatArray
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+SHARD_ROWS = 2048, 65536
+MANY_SHARDS = 64
+FAN_IN = 8
+
+Span = tuple[int, int]
+
+
+def shard_spans(n_rows: int) -> list[Span]:
+    """Cut ``n_rows`` rows into shards ``(start, stop)`` of equal size, give or take a row.
+
+    The number of shards depends on the number of rows alone: as many as keep a shard at 2048 rows
+    or more, up to 64; beyond 64 x 65536 rows, as many as keep it at 65536 or less.
+    """
+    least, most = SHARD_ROWS
+    count = max(min(MANY_SHARDS, -(-n_rows // least)), -(-n_rows // most), 1)
+    borders = [i * n_rows // count for i in range(count + 1)]
+    return [span for span in pairwise(borders) if span[0] < span[1]]
+
+
+def block_spans(span: Span, rows: int) -> Iterator[Span]:
+    """Cut a shard into blocks of ``rows`` rows; the last one may be shorter."""
+    start, stop = span
+    for lo in range(start, stop, rows):
+        yield lo, min(lo + rows, stop)
+
+
+def tree_sum(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
+    """Sum ``parts`` in a fixed tree: runs of eight, then runs of eight of those, and so on.
+
+    ``add(total, part)`` may work in place on ``total``. At most one partial sum per level is alive,
+    and a worker that owns an aligned run of eight (or 64, ...) parts can add those up by itself.
+    """
+    levels: list[tuple[int, T | None]] = []
+
+    def push(level: int, part: T) -> None:
+        if level == len(levels):
+            levels.append((0, None))
+        count, total = levels[level]
+        total = part if total is None else add(total, part)
+        if count + 1 == FAN_IN:
+            levels[level] = (0, None)
+            push(level + 1, total)
+        else:
+            levels[level] = (count + 1, total)
+
+    for part in parts:
+        push(0, part)
+    remaining = [total for _, total in reversed(levels) if total is not None]
+    if not remaining:
+        raise ValueError("tree_sum needs at least one part.")
+    result = remaining[0]
+    for part in remaining[1:]:
+        result = add(result, part)
+    return result
+
+
+def usable_jobs(n_jobs: int | None) -> int:
+    """Return the number of threads that ``n_jobs`` asks for.
+
+    None means all cores this process may use (its affinity and its container's quota count), but
+    one inside a joblib worker, whose siblings use the others. A negative number counts from the
+    end: -1 means all cores.
+    """
+    if n_jobs is None:
+        backend, _ = joblib.parallel.get_active_backend()
+        return 1 if backend.nesting_level else int(joblib.cpu_count())
+    if n_jobs < 0:
+        return max(1, int(joblib.cpu_count()) + 1 + n_jobs)
+    return n_jobs
+
+
+class Workspace(threading.local):
+    """Named scratch arrays, one set per thread, allocated once and used again.
+
+    Page faults of fresh arrays cost more than the arithmetic done in them.
+    """
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, FloatArray] = {}
+
+    def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> FloatArray:
+        """Return an uninitialised C-ordered array; the next call with this name overwrites it."""
+        size = int(np.prod(shape))
+        held = self._arrays.get(name)
+        if held is None or held.size < size or held.dtype != dtype:
+            held = self._arrays[name] = np.empty(size, dtype)
+        return held[:size].reshape(shape)
+
+
+class Pool:
+    """Threads that map a function over items and hand the results back in order.
+
+    With one thread everything runs in the caller's. At most two results per thread wait at a time,
+    so the memory in flight is bounded whatever the number of items.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self.n_threads = n_threads
+        self._executor = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._executor is not None:
+            self._executor.shutdown(cancel_futures=True)
+
+    def map(self, fn: Callable[[T], R], items: Iterable[T], *, inline: bool = False) -> Iterator[R]:
+        """Yield ``fn(item)`` in the order of ``items``; ``inline`` uses no thread.
+
+        ``inline`` is for work so small that handing it over costs more than doing it.
+        """
+        if self._executor is None or inline:
+            yield from map(fn, items)
+            return
+        waiting: deque[Future[R]] = deque()
+        try:
+            for item in items:
+                waiting.append(self._executor.submit(fn, item))
+                if len(waiting) >= 2 * self.n_threads:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:  # the consumer stopped, or a task failed: do not start what nobody wants
+            for future in waiting:
+                future.cancel()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    # One controller for the life of the process: making one costs a millisecond, a limit does not.
+    return ThreadpoolController().select(user_api="blas")
+
+
+_blas_lock = threading.Lock()
+_blas_users = 0
+_blas_limit: Any = None
+
+
+@contextmanager
+def single_threaded_blas() -> Iterator[None]:
+    """Keep BLAS on one thread; nested and concurrent uses share one limit.
+
+    The setting belongs to the process, so two fits at once must not undo each other's: the first
+    one in sets it, the last one out restores it.
+    """
+    global _blas_users, _blas_limit
+    with _blas_lock:
+        if _blas_users == 0:
+            _blas_limit = _blas().limit(limits=1)
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas_users -= 1
+            if _blas_users == 0:
+                _blas_limit.restore_original_limits()
+                _blas_limit = None

@@ -1,0 +1,375 @@
+"""``FPCClassifier``: fast polynomial kernel classification as a scikit-learn estimator."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgWarning
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from polysift._admm import RHO_FLOOR, Settings, solve
+from polysift._data import Source, TrainingSet
+from polysift._engine import LocalEngine, predicted_codes
+from polysift._feature_map import FeatureMap, learn_feature_map
+from polysift._inputs import apply_class_weight, as_source, encode_labels, row_weights
+from polysift._parallel import Pool, single_threaded_blas, usable_jobs
+from polysift._params import (
+    check_choice,
+    check_integer,
+    check_map_spec,
+    check_n_jobs,
+    check_real,
+    check_seed,
+)
+from polysift._predict import scores
+from polysift._result import Result, Status
+from polysift._scalers import scaler_from_dict
+from polysift._types import FloatArray
+
+SOLVERS = ("paper", "converged")
+
+
+class FPCClassifier(ClassifierMixin, BaseEstimator):
+    """Fast polynomial kernel classification (FPC).
+
+    The score of a row x is ``sum_j u_j (1 + x.c_j)^s`` with n centers ``c_j``. The coefficients u
+    minimise the hinge loss ``(1/m) sum_i max(0, 1 - y_i score(x_i))``, without a penalty, by the
+    paper's proximal ADMM. Training takes O(m n (n + T)) time for T iterations and never holds the
+    m x n feature matrix. More than two classes are learned one-vs-rest, all at once.
+
+    Parameters
+    ----------
+    degree : int, default=3
+        The degree s of the kernel, the parameter that matters most. ``degree_bound`` gives the
+        largest the paper would try.
+    n_centers : int or "auto", default="auto"
+        The number of centers n; "auto" is min(C(s+d, s), 1000), or all rows of given centers.
+        More than C(s+d, s), or than there are distinct rows, are never used; see ``n_centers_``.
+    centers : {"auto", "uniform", "first", "random"} or array of shape (n, d), default="auto"
+        Where the centers come from: points uniform in the box of the scaled data (the paper's
+        Scheme 1), the first distinct rows (Scheme 2), random rows (Scheme 3: those with the
+        smallest seeded hash of their content, so that neither order nor repetition matters), or
+        the given points in the units of X. "auto" is "uniform" when n is the full dimension
+        C(s+d, s), where all schemes span the same space, and "random" otherwise.
+    scaler : {"minmax", "standard", "quantile", None}, default="minmax"
+        "minmax" scales each column to [0, 1] (the paper) and clips to [-0.1, 1.1] at prediction;
+        "standard" clips to four standard deviations and divides by sqrt(d); "quantile" maps to
+        ``(2 q - 1) / sqrt(d)`` with q the column's distribution function; None leaves X alone.
+    solver : {"paper", "converged"}, default="paper"
+        "paper" is Algorithm 1 with its few iterations, which is early stopping: close to a ridge
+        regression on the labels. "converged" goes on to the minimum of the hinge loss, with
+        over-relaxation 1.7 and a stopping rule on residuals; it warns if it does not get there.
+    alpha : float, default=1.0
+        The weight of the proximal term, which only damps the steps. For "paper" it is the
+        paper's alpha. For "converged" it is relative to the smallest that rounding allows,
+        beta x 10 eps trace(G): larger values take smaller steps.
+    beta : float, default=None
+        The augmented Lagrangian parameter; None is 1 for "paper", and 0.1 / m for "converged".
+    rho : float, default=None
+        The ratio alpha / beta relative to trace(G) / n, where G = A'A is the Gram matrix of the
+        features; it overrides alpha.
+    max_iter : int, default=None
+        Iterations at most; None is 5 for "paper", and 300 for "converged".
+    tol : float, default=None
+        When to stop. For "paper": when the squared H-norm of the successive difference falls
+        below it; None is 5e-4. With 0 it never does; the last iteration then skips what only the
+        rule needs, and its row of ``history_`` is NaN. For "converged": when both residuals and
+        the objective's relative change over ten iterations fall below it; None is 1e-3.
+    class_weight : dict or "balanced", default=None
+        Weights of the classes, multiplied with the rows'. "balanced" gives each class the same.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the current coefficients, with the current scaler and
+        centers, instead of starting anew.
+    n_jobs : int, default=None
+        Threads; None means all cores this process may use, and one inside a joblib worker. The
+        model does not depend on it, to the last bit.
+    random_state : int, RandomState, Generator or None, default=None
+        The seed of the centers.
+    verbose : int, default=0
+        With 1 or more, a line per iteration goes to standard error.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes.
+    coef_ : ndarray of shape (K, n_centers_)
+        The coefficients; K is 1 for two classes, else the number of classes.
+    centers_ : ndarray of shape (n_centers_, n_features_in_)
+        The centers, in scaled coordinates.
+    n_centers_ : int
+        The number of centers used.
+    degree_ : int
+        The degree.
+    scaler_ : dict
+        The learned scaler, as plain arrays.
+    rho_ : float
+        The ratio alpha / beta used: as asked for, or its floor.
+    n_iter_ : int
+        The iterations done.
+    status_ : str
+        Why they ended: "tolerance", "converged", "zero_loss" or "max_iter".
+    status_message_ : str
+        The same as a sentence.
+    history_ : dict of str to ndarray of shape (n_iter_,)
+        Per iteration: "objective" (the hinge loss; with more than two classes, the mean over the
+        one-vs-rest problems), "training_error", "primal_residual", "dual_residual" (both relative,
+        of the worst problem), "h_norm_difference" (the squared H-norm of the successive
+        difference), "seconds" (since the solver's start).
+    random_state_ : int
+        The seed used.
+    n_features_in_ : int
+        The number of features.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Their names, where X had any.
+
+    See Also
+    --------
+    PolynomialKernelMap : The feature map alone.
+    degree_bound : The largest degree worth trying.
+
+    Notes
+    -----
+    Entries of G grow like (1 + d)^(2 s), so the paper's alpha = 1 can vanish against rounding. rho
+    therefore has a floor, 10 eps trace(G); a warning says when it acts.
+
+    References
+    ----------
+    J. Zeng, M. Wu, S.-B. Lin, D.-X. Zhou: Fast Polynomial Kernel Classification for Massive Data.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from polysift import FPCClassifier
+    >>> X, y = make_moons(2000, noise=0.2, random_state=0)
+    >>> clf = FPCClassifier(degree=5, random_state=0).fit(X[:1000], y[:1000])
+    >>> round(clf.score(X[1000:], y[1000:]), 2)
+    0.97
+    """
+
+    def __init__(
+        self,
+        degree: int = 3,
+        n_centers: Any = "auto",
+        centers: Any = "auto",
+        scaler: str | None = "minmax",
+        solver: str = "paper",
+        alpha: float = 1.0,
+        beta: float | None = None,
+        rho: float | None = None,
+        max_iter: int | None = None,
+        tol: float | None = None,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.degree = degree
+        self.n_centers = n_centers
+        self.centers = centers
+        self.scaler = scaler
+        self.solver = solver
+        self.alpha = alpha
+        self.beta = beta
+        self.rho = rho
+        self.max_iter = max_iter
+        self.tol = tol
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FPCClassifier:
+        """Learn from rows and their labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            The rows: arrays of float32 or float64 in any order, memory maps, scipy sparse
+            matrices and arrays, pandas and polars frames.
+        y : array-like of shape (m,)
+            The labels, of any type.
+        sample_weight : array-like of shape (m,), default=None
+            How often each row counts: a weight of 2 equals the row given twice, and a row of
+            weight zero is not there.
+
+        Returns
+        -------
+        FPCClassifier
+            The fitted classifier.
+        """
+        going_on = self.warm_start and hasattr(self, "coef_")
+        self._check_parameters()
+        source, y = as_source(self, X, y, reset=not going_on)
+        weights = row_weights(sample_weight, source.n_rows)
+        classes, codes = encode_labels(y, weights)
+        weights = apply_class_weight(self.class_weight, weights, codes, classes)
+        data = TrainingSet(source, codes, len(classes), weights)
+        with single_threaded_blas(), Pool(usable_jobs(self.n_jobs)) as pool:
+            feature_map = self._warm_map(classes) if going_on else self._learn_map(data, pool)
+            engine = LocalEngine(data, feature_map, pool)
+            result = solve(
+                engine,
+                self._settings(data.total_weight),
+                u0=self.coef_.T if going_on else None,
+                on_iteration=_print_iteration if self.verbose else None,
+            )
+        self.classes_ = classes
+        self.centers_ = feature_map.centers
+        self.n_centers_ = feature_map.n_centers
+        self.degree_ = feature_map.degree
+        self.scaler_ = feature_map.scaler.to_dict()
+        self._store(result)
+        return self
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the scores of rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, n_classes)
+            For two classes, the score of ``classes_[1]``; else one score per class.
+        """
+        values = self._scores(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> Any:
+        """Return the class of each row; a score of exactly 0 counts as ``classes_[1]``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            The classes.
+        """
+        codes = predicted_codes(self._scores(X))
+        return self.classes_[codes]
+
+    def _scores(self, X: Any) -> FloatArray:
+        check_is_fitted(self)
+        source: Source = as_source(self, X, reset=False)
+        n_threads = usable_jobs(check_n_jobs(self.n_jobs))
+        return scores(source, self._feature_map(), self.coef_, n_threads)
+
+    def _feature_map(self) -> FeatureMap:
+        return FeatureMap(scaler_from_dict(self.scaler_), self.centers_, self.degree_)
+
+    def _check_parameters(self) -> None:
+        """Check what needs no data, before any is read."""
+        check_choice("solver", self.solver, SOLVERS)
+        check_real("alpha", self.alpha, positive=True)
+        for name, value, positive in (
+            ("beta", self.beta, True),
+            ("rho", self.rho, False),
+            ("tol", self.tol, False),
+        ):
+            if value is not None:
+                check_real(name, value, positive=positive)
+        if self.max_iter is not None:
+            check_integer("max_iter", self.max_iter)
+        if self.class_weight is not None and not isinstance(self.class_weight, dict):
+            check_choice("class_weight", self.class_weight, ("balanced", None))
+        check_n_jobs(self.n_jobs)
+
+    def _settings(self, total_weight: float) -> Settings:
+        if self.solver == "paper":
+            beta = 1.0 if self.beta is None else self.beta
+            return Settings(
+                beta=beta,
+                rho=self.alpha / beta if self.rho is None else None,
+                relative_rho=self.rho,
+                max_iter=5 if self.max_iter is None else self.max_iter,
+                tol=5e-4 if self.tol is None else self.tol,
+            )
+        return Settings(
+            beta=0.1 / total_weight if self.beta is None else self.beta,
+            relative_rho=self.rho,
+            floor_multiple=self.alpha,
+            relax=1.7,
+            max_iter=300 if self.max_iter is None else self.max_iter,
+            tol=1e-3 if self.tol is None else self.tol,
+            until_converged=True,
+        )
+
+    def _learn_map(self, data: TrainingSet, pool: Pool) -> FeatureMap:
+        seed = check_seed(self.random_state)
+        spec = check_map_spec(self, data.source.n_features, seed)
+        learned = learn_feature_map(data.source, data.weights, spec, pool)
+        self.random_state_ = seed
+        self._map_params = self._current_map_params()
+        return learned
+
+    def _current_map_params(self) -> dict[str, Any]:
+        params = {name: getattr(self, name) for name in ("degree", "n_centers", "scaler")}
+        return params | {"centers": self.centers if isinstance(self.centers, str) else "given"}
+
+    def _warm_map(self, classes: Any) -> FeatureMap:
+        """Return the current map, or raise if the current coefficients do not fit this call."""
+        current = self._current_map_params() | {"classes": list(classes)}
+        for name, before in (self._map_params | {"classes": list(self.classes_)}).items():
+            if current[name] != before:
+                raise ValueError(
+                    f"warm_start=True goes on with {name}={before!r}, but now {name} is "
+                    f"{current[name]!r}. Set warm_start=False to start anew."
+                )
+        return self._feature_map()
+
+    def _store(self, result: Result) -> None:
+        self.coef_ = np.ascontiguousarray(result.u.T)
+        self.rho_ = result.rho
+        self.n_iter_ = result.n_iter
+        self.status_ = result.status.word
+        self.status_message_ = result.status.value
+        self.history_ = result.history
+        self._warn(result)
+
+    def _warn(self, result: Result) -> None:
+        """The one place that warns."""
+        if result.rho_raised:
+            least = RHO_FLOOR * np.finfo(float).eps * self.n_centers_
+            warnings.warn(
+                f"alpha / beta was raised to rho_ = {result.rho:.3g}: anything smaller drowns in "
+                "the rounding errors of the Gram matrix. The model is sound, but its steps are not "
+                "exactly those of the alpha you asked for. To choose the ratio yourself, set "
+                f"rho={1.5 * least:.0e} or more; to need none, lower degree or n_centers.",
+                LinAlgWarning,
+                stacklevel=4,
+            )
+        if self.solver == "converged" and result.status is Status.MAX_ITER:
+            last = {name: column[-1] for name, column in result.history.items()}
+            warnings.warn(
+                f"solver='converged' stopped at max_iter={result.n_iter} with a primal residual of "
+                f"{last['primal_residual']:.2g} and a dual one of {last['dual_residual']:.2g}; "
+                "both should fall below tol. Raise max_iter, or tol if the model is good enough.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _print_iteration(k: int, row: dict[str, float]) -> None:
+    print(
+        f"polysift: iteration {k}, objective {row['objective']:.6g}, training error "
+        f"{row['training_error']:.4%}, residuals {row['primal_residual']:.2e} (primal) "
+        f"{row['dual_residual']:.2e} (dual), {row['seconds']:.1f} s",
+        file=sys.stderr,
+    )
