@@ -174,9 +174,7 @@ def solve(
         raise FloatingPointError(
             "The iterations left the finite numbers. Lower the degree, or raise rho."
         )
-    return Result(
-        u, factor.rho, factor.rho_floor, factor.rho_raised, status, as_history(rows)
-    )
+    return Result(u, factor.rho, factor.rho_floor, factor.rho_raised, status, as_history(rows))
 
 
 _NOT_SWEPT = (
@@ -188,9 +186,7 @@ _NOT_SWEPT = (
 )
 
 
-def _next_g(
-    g: FloatArray, r: FloatArray, du: FloatArray, rho: float, relax: float
-) -> FloatArray:
+def _next_g(g: FloatArray, r: FloatArray, du: FloatArray, rho: float, relax: float) -> FloatArray:
     """Return A'q of the new q, from n-vectors alone.
 
     The w-update gives q = relax (f - v_old) + v_old + q_old - v. Multiply by A', insert

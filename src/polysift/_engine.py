@@ -1,9 +1,9 @@
 """The engine: the two sums over rows that the solver asks for, by threads over shards.
 
 Let A be the m x n matrix of features, y the labels and omega the weights. The state is one number
-per row and label column: the margin t = y b of b = A u + w / beta, from which y v = prox(t) and
-y w / beta = t - prox(t) follow. An engine has two verbs, ``gram()`` and ``sweep(u)``; engines differ
-only in who adds up the shards.
+per row and label column: the margin t = y b of b = A u + w / beta. With k the step of the prox from
+t, y v = t + k and y q = -k, where q = w / beta. An engine has two verbs, ``gram()`` and
+``sweep(u)``; engines differ only in who adds up the shards.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import numpy as np
 
 from polysift._data import TrainingSet
 from polysift._feature_map import BlockFeatures, FeatureMap
-from polysift._hinge import hinge_loss, prox_hinge
+from polysift._hinge import hinge_loss, prox_step
 from polysift._parallel import Pool, Span, Workspace, block_spans, tree_sum
 from polysift._types import FloatArray
 
 GRAM_ROWS = 2048
+STATISTICS_ROWS = 8192
 SMALL_WORK = 2**20
 """Features below which threads cost more than they bring."""
 
@@ -80,7 +81,8 @@ class SweepSums(_Sums):
     @classmethod
     def zeros(cls, n: int, K: int) -> SweepSums:
         """Return empty sums."""
-        return cls(np.zeros((n, K)), *(np.zeros(K) for _ in range(7)), np.zeros(1))
+        per_column = {f.name: np.zeros(K) for f in fields(cls)[1:-1]}
+        return cls(r=np.zeros((n, K)), wrong=np.zeros(1), **per_column)
 
 
 class Engine(Protocol):
@@ -114,6 +116,7 @@ class LocalEngine:
         self._data = data
         self._map = feature_map
         self._features = BlockFeatures(feature_map, data.source.dtype)
+        self._block_rows = feature_map.block_rows(data.source.dtype)
         self._pool = pool
         self._work = Workspace()
         self._inline = data.source.n_rows * feature_map.n_centers < SMALL_WORK
@@ -157,7 +160,7 @@ class LocalEngine:
     def _gram_features(self, rows: Span) -> FloatArray:
         """Return the features of many rows as float64, made in blocks that fit the cache."""
         A = self._work.array("A", (rows[1] - rows[0], self._map.n_centers), float)
-        for span in block_spans(rows, self._map.block_rows):
+        for span in block_spans(rows, self._block_rows):
             part = A[span[0] - rows[0] : span[1] - rows[0]]
             block = self._data.source.read(span)
             if self._data.source.dtype == A.dtype:
@@ -169,43 +172,73 @@ class LocalEngine:
     def _sweep_shard(self, span: Span, u: FloatArray, gamma: float, relax: float) -> SweepSums:
         sums = SweepSums.zeros(*u.shape)
         u_cast = u.astype(self._data.source.dtype)
-        for rows in block_spans(span, self._map.block_rows):
-            self._sweep_block(rows, u_cast, gamma, relax, sums)
+        for rows in block_spans(span, STATISTICS_ROWS):
+            self._sweep_rows(rows, u_cast, gamma, relax, sums)
         return sums
 
-    def _sweep_block(
+    def _sweep_rows(
         self, rows: Span, u: FloatArray, gamma: float, relax: float, sums: SweepSums
     ) -> None:
-        A = self._features(self._data.source.read(rows))
-        scores = np.asarray(A @ u, dtype=float)
-        y, weights = self._data.labels_of(rows), self._data.weights_of(rows)
-        wrong = predicted_codes(scores) != self._data.codes[rows[0] : rows[1]]
-        sums.wrong += wrong.sum() if weights is None else weights @ wrong
-
-        # From here on f, v and q are margins, that is multiplied by y.
-        f = y * scores
+        """Move the state of many rows by blocks, then take their statistics in one go."""
+        shape = (rows[1] - rows[0], u.shape[1])
+        f = self._work.array("f", shape, float)
+        y = self._data.labels_of(rows)
+        weights = self._data.weights_of(rows)
+        y_omega = y if weights is None else y * weights[:, np.newaxis]
         t = self._t[rows[0] : rows[1]]
-        v_old = prox_hinge(t, gamma)
-        q_old = t - v_old
-        np.add(f if relax == 1.0 else relax * f + (1.0 - relax) * v_old, q_old, out=t)
-        v = prox_hinge(t, gamma)
-        q = t - v
-
-        omega = None if weights is None else weights[:, np.newaxis]
-        residual = v - q - f
-        residual *= y if omega is None else y * omega
-        sums.r += A.T @ residual.astype(A.dtype)
-        sums.loss += _weighted_sum(hinge_loss(f), omega)
-        sums.primal += _weighted_sum((f - v) ** 2, omega)
-        sums.f2 += _weighted_sum(f**2, omega)
-        sums.v2 += _weighted_sum(v**2, omega)
-        sums.q2 += _weighted_sum(q**2, omega)
-        sums.dv2 += _weighted_sum((v - v_old) ** 2, omega)
-        sums.dq2 += _weighted_sum((q - q_old) ** 2, omega)
+        t_old = t.copy()
+        for span in block_spans(rows, self._block_rows):
+            A = self._features(self._data.source.read(span))
+            part = slice(span[0] - rows[0], span[1] - rows[0])
+            np.multiply(A @ u, y[part], out=f[part])
+            residual = _move(t[part], f[part], gamma, relax)
+            residual *= y_omega[part]
+            sums.r += A.T @ residual.astype(A.dtype, copy=False)
+        wrong = predicted_codes(f * y) != self._data.codes[rows[0] : rows[1]]
+        sums.wrong += wrong.sum() if weights is None else weights @ wrong
+        _add_statistics(sums, f, t_old, t, gamma, weights)
 
 
-def _weighted_sum(x: FloatArray, omega: FloatArray | None) -> FloatArray:
-    return np.asarray((x if omega is None else x * omega).sum(axis=0))
+def _move(t: FloatArray, f: FloatArray, gamma: float, relax: float) -> FloatArray:
+    """Move the state t to the scores f (both as margins); return v - q - f, as margins too.
+
+    The new t is ``relax f + (1 - relax) v + q`` with the old v and q.
+    """
+    k = prox_step(t, gamma)
+    if relax == 1.0:
+        np.subtract(f, k, out=t)
+    else:
+        t *= 1.0 - relax
+        t += relax * (f - k)
+    k = prox_step(t, gamma)
+    k *= 2.0
+    k += t
+    k -= f
+    return k
+
+
+def _add_statistics(
+    sums: SweepSums,
+    f: FloatArray,
+    t_old: FloatArray,
+    t: FloatArray,
+    gamma: float,
+    weights: FloatArray | None,
+) -> None:
+    """Add the sums over rows that measure progress; all arguments are margins."""
+
+    def total(x: FloatArray) -> FloatArray:
+        return np.asarray(x.sum(axis=0) if weights is None else weights @ x)
+
+    k_old, k = prox_step(t_old, gamma), prox_step(t, gamma)
+    v = t + k
+    sums.loss += total(hinge_loss(f))
+    sums.primal += total((f - v) ** 2)
+    sums.f2 += total(f**2)
+    sums.v2 += total(v**2)
+    sums.q2 += total(k**2)
+    sums.dv2 += total((v - t_old - k_old) ** 2)
+    sums.dq2 += total((k - k_old) ** 2)
 
 
 def predicted_codes(f: FloatArray) -> FloatArray:

@@ -16,8 +16,8 @@ from polysift._scalers import Scaler, learn_scaler
 from polysift._survey import Questions, survey
 from polysift._types import Block, FloatArray
 
-BLOCK_ELEMENTS = 2**18
-"""Features per block: large enough to hide the cost of a call, small enough for the cache."""
+BLOCK_BYTES = 2**22
+"""Features per block: enough to hide the cost of a call and of the GIL, within the cache."""
 
 AUTO_CENTERS = 1000
 
@@ -80,10 +80,10 @@ class FeatureMap:
         """The number of features, n."""
         return len(self.centers)
 
-    @property
-    def block_rows(self) -> int:
-        """The rows of a block; depends on n alone, since block borders reach the last bit."""
-        return int(np.clip(BLOCK_ELEMENTS // self.n_centers // 8 * 8, 8, 8192))
+    def block_rows(self, dtype: Any) -> int:
+        """Return the rows of a block: by n and dtype alone, since borders reach the last bit."""
+        rows = BLOCK_BYTES // (self.n_centers * np.dtype(dtype).itemsize)
+        return int(np.clip(rows // 8 * 8, 8, 8192))
 
 
 class BlockFeatures:
@@ -147,7 +147,7 @@ def _refuse_overflow(
         reach = np.log(1.0 + np.max(np.abs(feature_map.centers) @ np.abs(box).max(axis=0)))
     s = feature_map.degree
     in_gram = 2 * s * reach + np.log(max(total_weight, 1.0)) >= np.log(np.finfo(float).max)
-    in_features = s * reach + np.log(feature_map.block_rows) >= np.log(np.finfo(dtype).max)
+    in_features = s * reach + np.log(feature_map.block_rows(dtype)) >= np.log(np.finfo(dtype).max)
     if not (in_gram or in_features):
         return
     remedy = "Lower the degree, or use scaler='standard' or 'quantile', which keep x.c near 1."

@@ -16,13 +16,16 @@ def hinge_loss(t: FloatArray) -> FloatArray:
     return np.maximum(0.0, 1.0 - t)
 
 
-def prox_hinge(t: FloatArray, gamma: float) -> FloatArray:
-    """Return ``argmin_s  max(0, 1 - s) + (gamma / 2) (s - t)^2``, elementwise.
+def prox_step(t: FloatArray, gamma: float) -> FloatArray:
+    """Return ``argmin_s [max(0, 1 - s) + (gamma / 2) (s - t)^2] - t``, elementwise.
 
-    With t = y b, ``y * prox_hinge(t, gamma)`` is ``hinge_gamma(y, b)`` of the paper's Lemma 1, where
-    ``gamma = m beta``. Its branches are one clamp: a margin of 1 or more stays, a smaller one moves
-    up by 1 / gamma, and none moves past the kink at 1.
+    With t = y b, ``b + y * prox_step(t, gamma)`` is ``hinge_gamma(y, b)`` of the paper's Lemma 1,
+    where ``gamma = m beta``. Its branches are one clamp: a margin of 1 or more stays, a smaller one
+    moves up by 1 / gamma, and none moves past the kink at 1.
+
+    The step is the multiplier, too: it equals ``-y w / beta``, so that ``-m y w``, which is gamma
+    times the step, lies in [0, 1] as the dual (Proposition 2) demands.
     """
-    moved = t + 1.0 / gamma
-    np.minimum(moved, 1.0, out=moved)
-    return np.maximum(moved, t, out=moved)
+    step = 1.0 - t
+    np.maximum(step, 0.0, out=step)
+    return np.minimum(step, 1.0 / gamma, out=step)

@@ -42,9 +42,7 @@ def as_source(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) 
     return (source, labels) if has_labels else source
 
 
-def encode_labels(
-    y: Any, weights: FloatArray | None
-) -> tuple[np.ndarray[Any, Any], IntArray]:
+def encode_labels(y: Any, weights: FloatArray | None) -> tuple[np.ndarray[Any, Any], IntArray]:
     """Return the classes of the rows of positive weight, and each row's class number.
 
     Rows of weight zero whose label occurs nowhere else get -1.
@@ -68,17 +66,18 @@ def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     """Check sample weights: None stays None, since it means once each."""
     if sample_weight is None:
         return None
-    weights = _check_sample_weight(sample_weight, np.empty((n_rows, 0)), dtype=float)
+    values = np.asarray(sample_weight)
+    if values.size and not values.any():
+        raise ValueError(
+            "sample_weight is zero for all rows, which leaves nothing to learn from. Pass None to "
+            "count each row once."
+        )
+    weights = _check_sample_weight(values, np.empty((n_rows, 0)), dtype=float)
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise ValueError(
             f"sample_weight must not be negative; got {weights[row]} in row {row} (counted from "
             "0). Use 0 to leave a row out."
-        )
-    if not weights.any():
-        raise ValueError(
-            "sample_weight is zero for all rows, which leaves nothing to learn from. Pass None to "
-            "count each row once."
         )
     return np.asarray(weights)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil, comb, log
 from numbers import Integral
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,7 @@ def full_dimension(degree: int, n_features: int) -> int:
     return comb(degree + n_features, degree)
 
 
-def degree_bound(
-    n_samples: int, n_features: int, *, formula: Literal["code", "text"] = "code"
-) -> int:
+def degree_bound(n_samples: int, n_features: int, *, formula: str = "code") -> int:
     """Return s_max, the largest degree the paper's model selection tries.
 
     Parameters
@@ -51,7 +49,8 @@ def degree_bound(
     >>> degree_bound(10_280, 5, formula="text")
     6
     """
-    for name, value in (("n_samples", n_samples), ("n_features", n_features)):
+    values: dict[str, Any] = {"n_samples": n_samples, "n_features": n_features}
+    for name, value in values.items():
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")
     m, d = int(n_samples), int(n_features)

@@ -14,6 +14,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
+from math import prod
 from typing import Any, TypeVar
 
 import joblib
@@ -108,7 +109,7 @@ class Workspace(threading.local):
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> FloatArray:
         """Return an uninitialised C-ordered array; the next call with this name overwrites it."""
-        size = int(np.prod(shape))
+        size = prod(shape)
         held = self._arrays.get(name)
         if held is None or held.size < size or held.dtype != dtype:
             held = self._arrays[name] = np.empty(size, dtype)

@@ -76,8 +76,8 @@ def check_map_spec(estimator: Any, n_features: int, seed: int) -> MapSpec:
 def check_degree(value: Any) -> int:
     """Return the degree."""
     hint = ""
-    if isinstance(value, Real) and not isinstance(value, bool) and 1 < value < 1e6:
-        low = int(np.floor(value))
+    if isinstance(value, float | np.floating) and 1 < value < 1e6:
+        low = int(value)
         hint = f" Use degree={low} or degree={low + 1}."
     return check_integer("degree", value, hint=hint)
 

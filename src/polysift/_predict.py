@@ -14,9 +14,7 @@ from polysift._types import Block, FloatArray
 SMALL_WORK = 2**20
 
 
-def scores(
-    source: Source, feature_map: FeatureMap, coef: FloatArray, n_threads: int
-) -> FloatArray:
+def scores(source: Source, feature_map: FeatureMap, coef: FloatArray, n_threads: int) -> FloatArray:
     """Return the scores A u of every row, of shape (m, K), float64; ``coef`` is (K, n)."""
     features = BlockFeatures(feature_map, source.dtype)
     u = np.ascontiguousarray(coef.T, dtype=source.dtype)
@@ -48,7 +46,7 @@ def _for_each_block(
     visit: Callable[[Span, Block], None],
 ) -> None:
     def visit_shard(shard: Span) -> None:
-        for span in block_spans(shard, feature_map.block_rows):
+        for span in block_spans(shard, feature_map.block_rows(source.dtype)):
             block = source.read(span)
             check_finite(source, span, block)
             visit(span, block)

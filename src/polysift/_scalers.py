@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polysift._statistics import ColumnStatistics, QuantileSketch, thin
+from polysift._statistics import NEEDS_DENSE, ColumnStatistics, QuantileSketch, thin
 from polysift._types import Block, FloatArray, IntArray
 
 SCALERS = ("minmax", "standard", "quantile", None)
@@ -50,7 +50,8 @@ class AffineScaler:
 
     def transform(self, block: FloatArray) -> FloatArray:
         """Scale dense rows; returns a new float64 array."""
-        scaled = np.clip(block, self.low, self.high, dtype=float)
+        scaled = np.maximum(block, self.low, dtype=float)
+        np.minimum(scaled, self.high, out=scaled)
         scaled -= self.offset
         scaled *= self.scale
         return scaled
@@ -90,20 +91,15 @@ class QuantileScaler:
         """Scale dense rows; returns a new float64 array."""
         scaled = np.empty(block.shape)
         for j, count in enumerate(self.counts):
-            scaled[:, j] = np.interp(
-                block[:, j], self.values[j, :count], self.levels[j, :count]
-            )
+            scaled[:, j] = np.interp(block[:, j], self.values[j, :count], self.levels[j, :count])
         scaled *= 2.0
         scaled -= 1.0
         scaled /= np.sqrt(block.shape[1])
         return scaled
 
     def transform_sparse(self, block: Block) -> tuple[FloatArray, Block]:
-        """Refuse: q(0) differs from zero, so the scaled rows would be dense."""
-        raise ValueError(
-            "scaler='quantile' needs dense rows: it would fill sparse input. Use scaler='minmax', "
-            "'standard' or None, or pass X.toarray()."
-        )
+        """Refuse."""
+        raise ValueError(NEEDS_DENSE)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scaler as plain arrays."""

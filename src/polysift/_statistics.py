@@ -20,6 +20,11 @@ Up to this many the quantiles are exact. Beyond, each merge moves a rank by at m
 rows, and the tree has few levels: below 0.3 % of the rows in all, up to a billion rows.
 """
 
+NEEDS_DENSE = (
+    "scaler='quantile' needs dense rows: it would fill sparse input, since a zero does not stay "
+    "zero. Use scaler='minmax', 'standard' or None, or pass X.toarray()."
+)
+
 
 @dataclass
 class ColumnStatistics:
@@ -66,15 +71,15 @@ def column_statistics(block: Block, weights: FloatArray) -> ColumnStatistics:
     if total == 0:
         return ColumnStatistics(0.0, *(np.zeros(d) for _ in range(4)))
     if not sp.issparse(block):
-        X = np.asarray(block, dtype=float)
+        X = np.ascontiguousarray(block, dtype=float)  # memory order must not reach the last bit
         mean = weights @ X / total
         return ColumnStatistics(total, X.min(0), X.max(0), mean, weights @ (X - mean) ** 2)
     # The zeros that are not stored count like any other value.
     columns, x = block.indices, block.data.astype(float)
     w = np.repeat(weights, np.diff(block.indptr))
     mean = np.bincount(columns, w * x, d) / total
-    squares = np.bincount(columns, w * (x - mean[columns]) ** 2, d)
-    squares += (total - np.bincount(columns, w, d)) * mean**2
+    unstored = total - np.bincount(columns, w, d)
+    squares = np.bincount(columns, w * (x - mean[columns]) ** 2, d) + unstored * mean**2
     full = np.bincount(columns, minlength=d) == block.shape[0]
     low, high = np.where(full, np.inf, 0.0), np.where(full, -np.inf, 0.0)
     np.minimum.at(low, columns, x)
@@ -96,8 +101,10 @@ class QuantileSketch:
         return QuantileSketch([v for v, _ in merged], [w for _, w in merged])
 
 
-def quantile_sketch(block: FloatArray, weights: FloatArray) -> QuantileSketch:
+def quantile_sketch(block: Block, weights: FloatArray) -> QuantileSketch:
     """Return the sketch of one dense block."""
+    if sp.issparse(block):
+        raise ValueError(NEEDS_DENSE)
     columns = [_summary(column, weights) for column in np.asarray(block, dtype=float).T]
     return QuantileSketch([v for v, _ in columns], [w for _, w in columns])
 

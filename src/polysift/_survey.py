@@ -52,9 +52,7 @@ class Survey:
     candidates: Candidates | None
 
 
-def survey(
-    source: Source, weights: FloatArray | None, questions: Questions, pool: Pool
-) -> Survey:
+def survey(source: Source, weights: FloatArray | None, questions: Questions, pool: Pool) -> Survey:
     """Visit every row of positive weight once; every value must be finite."""
     rows = int(np.clip(BLOCK_ELEMENTS // source.n_features, 64, 8192))
 

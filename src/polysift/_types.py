@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import numpy as np
 import numpy.typing as npt
 
-FloatArray: TypeAlias = npt.NDArray[np.floating[Any]]
-IntArray: TypeAlias = npt.NDArray[np.integer[Any]]
-BoolArray: TypeAlias = npt.NDArray[np.bool_]
+# The names say what an array holds; numpy's own types cannot follow float32 and float64 at once.
+FloatArray: TypeAlias = npt.NDArray[Any]
+IntArray: TypeAlias = npt.NDArray[Any]
 
 Block: TypeAlias = Any
 """A run of rows: a dense array, or a scipy CSR array or matrix (scipy ships no types)."""

@@ -143,12 +143,13 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
 
     Examples
     --------
-    >>> from sklearn.datasets import make_moons
     >>> from polysift import FPCClassifier
-    >>> X, y = make_moons(2000, noise=0.2, random_state=0)
-    >>> clf = FPCClassifier(degree=5, random_state=0).fit(X[:1000], y[:1000])
-    >>> round(clf.score(X[1000:], y[1000:]), 2)
-    0.97
+    >>> from polysift.datasets import make_bayes_curve
+    >>> X, y = make_bayes_curve(20_000, noise=0.1, random_state=0)
+    >>> clf = FPCClassifier(degree=9, random_state=0).fit(X, y)
+    >>> X_test, y_test = make_bayes_curve(20_000, noise=0.0, random_state=1)
+    >>> round(clf.score(X_test, y_test), 2)
+    0.99
     """
 
     def __init__(
@@ -339,7 +340,7 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
         self._warn(result)
 
     def _warn(self, result: Result) -> None:
-        """The one place that warns."""
+        """Warn; nothing else in the package does."""
         if result.rho_raised:
             least = RHO_FLOOR * np.finfo(float).eps * self.n_centers_
             warnings.warn(

@@ -68,7 +68,15 @@ def draw_boundary(model: Any, X: Any, y: Any, path: Path) -> None:
     axes = figure.add_subplot()
     for label, colour, name in ((1, "#c44e52", "+1"), (-1, "#4c72b0", "-1")):
         chosen = X[y == label]
-        axes.scatter(*chosen.T, s=5, c=colour, alpha=0.45, linewidths=0, label=f"label {name}")
+        axes.scatter(
+            chosen[:, 0],
+            chosen[:, 1],
+            s=5,
+            c=colour,
+            alpha=0.45,
+            linewidths=0,
+            label=f"label {name}",
+        )
     t = np.linspace(0.0, 1.0, 401)
     grid = np.stack(np.meshgrid(t, t), axis=-1)
     score = model.decision_function(grid.reshape(-1, 2)).reshape(grid.shape[:2])
@@ -83,7 +91,7 @@ def draw_boundary(model: Any, X: Any, y: Any, path: Path) -> None:
         ylabel="x(2)",
         title=f"FPC, degree {model.degree_}, {model.n_centers_} centers",
     )
-    axes.legend(loc="upper right", framealpha=0.9)
+    axes.legend(loc="upper right", framealpha=0.9, markerscale=4)
     partial = path.with_name(f".{path.name}.partial")
     try:
         figure.savefig(partial, format=path.suffix.lstrip(".") or "png", dpi=150)
