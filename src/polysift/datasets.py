@@ -53,7 +53,7 @@ def make_bayes_curve(
     >>> from polysift.datasets import make_bayes_curve
     >>> X, y = make_bayes_curve(4, noise=0.25, random_state=0)
     >>> X.shape, y.tolist()
-    ((4, 2), [1, 1, 1, 1])
+    ((4, 2), [1, -1, 1, 1])
     """
     m = check_integer("n_samples", n_samples)
     if not 0 <= noise <= 1:
