@@ -17,8 +17,9 @@ import numpy as np
 
 from polysift._data import ArraySource, TrainingSet
 from polysift._engine import LocalEngine
-from polysift._feature_map import MapSpec, learn_feature_map
+from polysift._feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift._parallel import Pool, single_threaded_blas
+from polysift._survey import survey
 
 SHAPES = [(1_000_000, 2, 9, 55), (300_000, 8, 6, 500), (100_000, 22, 2, 276), (50_000, 22, 3, 1000)]
 
@@ -30,6 +31,13 @@ def best_time(run: Callable[[], object], times: int = 3) -> float:
         return perf_counter() - began
 
     return min(once() for _ in range(times))
+
+
+def learn(source: ArraySource, degree: int, n: int, pool: Pool) -> FeatureMap:
+    spec = MapSpec(degree, n, "uniform", "minmax", 0)
+    return build_feature_map(
+        spec, survey(source, spec.questions(source.n_features, labels=False), pool), source.dtype
+    )
 
 
 def measure(m: int, d: int, degree: int, n: int, dtype: str) -> None:
@@ -44,11 +52,10 @@ def measure(m: int, d: int, degree: int, n: int, dtype: str) -> None:
     sweeps = {}
     for threads in (1, joblib.cpu_count()):
         with single_threaded_blas(), Pool(threads) as pool:
-            spec = MapSpec(degree, n, "uniform", "minmax", 0)
-            engine = LocalEngine(data, learn_feature_map(source, None, spec, pool), pool)
+            engine = LocalEngine(data, learn(source, degree, n, pool), pool)
             sweeps[threads] = m * n / best_time(lambda e=engine: e.sweep(u, 0.1, 1.7))
     with single_threaded_blas(), Pool(joblib.cpu_count()) as pool:
-        engine = LocalEngine(data, learn_feature_map(source, None, spec, pool), pool)
+        engine = LocalEngine(data, learn(source, degree, n, pool), pool)
         gram = m * n * n / best_time(engine.gram, 2)
     many = max(sweeps)
     print(

@@ -232,20 +232,20 @@ def test_float32_is_worked_in_float32(rng):
 
 
 def test_frames_are_float32_only_if_every_column_is(rng):
-    from polysift._inputs import as_source
+    from polysift._inputs import rows_source
 
     frame = pd.DataFrame({"a": np.float32([1, 2]), "b": np.float32([3, 4])})
-    assert as_source(FPCClassifier(), frame, reset=True).dtype == np.float32
+    assert rows_source(FPCClassifier(), frame, reset=True).dtype == np.float32
     mixed = frame.assign(b=np.int8([3, 4]))
-    assert as_source(FPCClassifier(), mixed, reset=True).dtype == np.float64
+    assert rows_source(FPCClassifier(), mixed, reset=True).dtype == np.float64
     for extra in (True, 2, 3.5):
-        assert as_source(FPCClassifier(), frame.assign(c=extra), reset=True).dtype == np.float64
+        assert rows_source(FPCClassifier(), frame.assign(c=extra), reset=True).dtype == np.float64
     nullable = pd.DataFrame({"a": pd.array([1, 2], dtype="Int64"), "b": [0.5, 1.5]})
-    assert as_source(FPCClassifier(), nullable, reset=True).dtype == np.float64
+    assert rows_source(FPCClassifier(), nullable, reset=True).dtype == np.float64
     objects = pd.DataFrame({"a": np.array([1, 2.5], dtype=object)})
-    assert as_source(FPCClassifier(), objects, reset=True).dtype == np.float64
+    assert rows_source(FPCClassifier(), objects, reset=True).dtype == np.float64
     polars = pl.DataFrame({"a": [1.0, 2.0], "b": [True, False]})
-    assert as_source(FPCClassifier(), polars, reset=True).dtype == np.float64
+    assert rows_source(FPCClassifier(), polars, reset=True).dtype == np.float64
 
 
 def test_feature_names_are_kept_and_checked(rng):

@@ -1,9 +1,12 @@
-"""A source of row blocks, and the errors that bad rows raise."""
+"""Sources: rows that can be read again and again, in order, a run of them at a time."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from difflib import get_close_matches
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -12,65 +15,124 @@ from polysift._parallel import Span, shard_spans
 from polysift._types import Block, FloatArray, IntArray
 
 
-class Source(Protocol):
-    """Rows that can be read again and again, a span at a time, by several threads at once."""
+class DataSource(ABC):
+    """Rows in the place of ``X``, with their labels and weights where they have any.
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns."""
-
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """float32 or float64."""
-
-    def read(self, span: Span) -> Block:
-        """Return the rows of a span; the caller must not write to them."""
-
-    def column(self, index: int) -> str:
-        """Return how an error message calls a column."""
-
-
-@dataclass(frozen=True)
-class ArraySource:
-    """Rows of a dense array, a memory map or a CSR matrix.
+    A pass over the data reads one part after the other (``stream``), in one thread; whoever works
+    on a part turns it into numbers (``rows``, ``labels``, ``weights``), in any thread.
 
     Attributes
     ----------
-    X : ndarray or CSR array of shape (m, d)
-        float32 or float64, in any memory order.
-    names : ndarray of shape (d,) or None
-        The names of the columns.
+    n_rows, n_features : int
+        The shape.
+    dtype : dtype
+        float32 or float64.
+    names : tuple of str, or None
+        The names of the features.
     """
 
-    X: Block
-    names: FloatArray | None = None
+    n_rows: int
+    n_features: int
+    dtype: np.dtype[Any]
+    names: tuple[str, ...] | None
+    has_labels: bool
 
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-        return int(self.X.shape[0])
+    @abstractmethod
+    def stream(self, spans: Iterable[Span]) -> Iterator[Any]:
+        """Yield the part of each span; spans ascend."""
 
-    @property
-    def n_features(self) -> int:
-        """The number of columns."""
-        return int(self.X.shape[1])
+    @abstractmethod
+    def rows(self, part: Any) -> Block:
+        """Return the rows of a part, which the caller must not write to."""
 
-    @property
-    def dtype(self) -> np.dtype[np.floating]:
-        """float32 or float64."""
-        return np.dtype(self.X.dtype)
+    @abstractmethod
+    def labels(self, part: Any) -> np.ndarray[Any, Any]:
+        """Return the labels of a part."""
 
-    def read(self, span: Span) -> Block:
-        """Return a view of the rows of a span (a copy, where they are sparse)."""
-        return self.X[span[0] : span[1]]
+    @abstractmethod
+    def weights(self, part: Any) -> FloatArray | None:
+        """Return the weights of a part, as they are, or None where there are none."""
+
+    @abstractmethod
+    def select(self, names: Sequence[str]) -> DataSource:
+        """Return this source with the given features, in that order."""
 
     def column(self, index: int) -> str:
-        """Return the column's name, or its number where it has none."""
-        return f"column {index}" if self.names is None else f"column {str(self.names[index])!r}"
+        """Return how a message calls a feature: by its name, or by its number."""
+        return f"column {index}" if self.names is None else f"column {self.names[index]!r}"
+
+    def place(self, row: int) -> str:
+        """Return how a message calls a row."""
+        return f"row {row} (counted from 0)"
+
+    def parts(self) -> Iterator[tuple[Span, Any]]:
+        """Yield the shards, each with its part."""
+        spans = shard_spans(self.n_rows)
+        return zip(spans, self.stream(spans), strict=True)
+
+
+class ArraySource(DataSource):
+    """Rows of a dense array, a memory map or a CSR matrix.
+
+    Parameters
+    ----------
+    X : ndarray or CSR array of shape (m, d)
+        Numbers, in any memory order; what is not float32 becomes float64, a block at a time.
+    names : sequence of str, optional
+        The names of the columns.
+    y : ndarray of shape (m,), optional
+        The labels.
+    sample_weight : ndarray of shape (m,), optional
+        The weights.
+    take : ndarray of int, optional
+        The columns that are the features; all by default.
+    owner : object, optional
+        Kept alive as long as this source, such as a temporary folder.
+    """
+
+    def __init__(
+        self,
+        X: Block,
+        names: Sequence[str] | None = None,
+        y: Any = None,
+        sample_weight: FloatArray | None = None,
+        *,
+        take: IntArray | None = None,
+        owner: object = None,
+    ) -> None:
+        self.n_rows = int(X.shape[0])
+        self.n_features = int(X.shape[1]) if take is None else len(take)
+        self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
+        self.names = None if names is None else tuple(map(str, names))
+        self.has_labels = y is not None
+        self._X, self._y, self._weights, self._take, self._owner = X, y, sample_weight, take, owner
+
+    def stream(self, spans: Iterable[Span]) -> Iterator[Span]:
+        """Yield the spans themselves: an array needs no reading."""
+        yield from spans
+
+    def rows(self, part: Span) -> Block:
+        """Return a view of the rows of a span, or a copy where they must be converted."""
+        block = self._X[part[0] : part[1]]
+        if self._take is not None:
+            block = block[:, self._take]
+        return block if block.dtype == self.dtype else block.astype(self.dtype)
+
+    def labels(self, part: Span) -> np.ndarray[Any, Any]:
+        """Return the labels of a span."""
+        return np.asarray(self._y[part[0] : part[1]])
+
+    def weights(self, part: Span) -> FloatArray | None:
+        """Return the weights of a span."""
+        return None if self._weights is None else self._weights[part[0] : part[1]]
+
+    def select(self, names: Sequence[str]) -> DataSource:
+        """Return this source with the given features, in that order."""
+        if self.names is None or tuple(names) == self.names:
+            return self
+        places = [find_name(name, self.names, "the data") for name in names]
+        take = np.array(places) if self._take is None else self._take[places]
+        return ArraySource(self._X, names, self._y, self._weights, take=take, owner=self._owner)
 
 
 @dataclass(frozen=True)
@@ -79,7 +141,7 @@ class TrainingSet:
 
     Attributes
     ----------
-    source : Source
+    source : DataSource
         The rows, m x d.
     codes : ndarray of shape (m,)
         The class of each row, 0 to n_classes - 1. Rows of weight zero may hold anything.
@@ -89,7 +151,7 @@ class TrainingSet:
         How often each row counts; None means once.
     """
 
-    source: Source
+    source: DataSource
     codes: IntArray
     n_classes: int
     weights: FloatArray | None = None
@@ -119,7 +181,17 @@ class TrainingSet:
         return np.where(positive, 1.0, -1.0)
 
 
-def check_finite(source: Source, span: Span, block: Block) -> None:
+def find_name(name: str, names: Sequence[str], where: str) -> int:
+    """Return the position of a column's name, or raise with the nearest names."""
+    if name in names:
+        return list(names).index(name)
+    near = get_close_matches(name, names, n=3)
+    hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
+    shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
+    raise ValueError(f"There is no column {name!r} in {where}.{hint} The columns are {shown}.")
+
+
+def check_finite(source: DataSource, first_row: int, block: Block) -> None:
     """Raise a ValueError that names row and column if ``block`` holds a NaN or an infinity."""
     values = block.data if sp.issparse(block) else block
     if np.isfinite(values).all():
@@ -133,7 +205,7 @@ def check_finite(source: Source, span: Span, block: Block) -> None:
         found = block[where]
     what = "NaN" if np.isnan(found) else "infinity"
     raise ValueError(
-        f"Input X contains {what} in {source.column(int(where[1]))}, first in row "
-        f"{span[0] + int(where[0])} (counted from 0). Impute or drop such values first, for "
+        f"Input X contains {what} in {source.column(int(where[1]))}, first in "
+        f"{source.place(first_row + int(where[0]))}. Impute or drop such values first, for "
         "example with sklearn.impute.SimpleImputer."
     )

@@ -9,7 +9,7 @@ t, y v = t + k and y q = -k, where q = w / beta. An engine has two verbs, ``gram
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from polysift._data import TrainingSet
 from polysift._feature_map import BlockFeatures, FeatureMap
 from polysift._hinge import hinge_loss, prox_step
 from polysift._parallel import Pool, Span, Workspace, block_spans, tree_sum
-from polysift._types import FloatArray
+from polysift._types import Block, FloatArray
 
 GRAM_ROWS = 2048
 STATISTICS_ROWS = 8192
@@ -129,24 +129,26 @@ class LocalEngine:
 
     def gram(self) -> GramSums:
         """Return A' Omega A and A' Omega y, both summed in float64 also for float32 features."""
-        parts = self._pool.map(self._gram_shard, self._data.shards, inline=self._inline)
+        parts = self._pool.map(self._gram_shard, self._data.source.parts(), inline=self._inline)
         return tree_sum(parts, GramSums.add)
 
     def sweep(self, u: FloatArray, gamma: float, relax: float) -> SweepSums:
         """Visit every row with new coefficients and move its state."""
 
-        def visit(span: Span) -> SweepSums:
-            return self._sweep_shard(span, u, gamma, relax)
+        def visit(item: tuple[Span, Any]) -> SweepSums:
+            return self._sweep_shard(item, u, gamma, relax)
 
-        parts = self._pool.map(visit, self._data.shards, inline=self._inline)
+        parts = self._pool.map(visit, self._data.source.parts(), inline=self._inline)
         return tree_sum(parts, SweepSums.add)
 
-    def _gram_shard(self, span: Span) -> GramSums:
+    def _gram_shard(self, item: tuple[Span, Any]) -> GramSums:
+        span, part = item
         n, data = self._map.n_centers, self._data
+        X = data.source.rows(part)
         sums = GramSums(np.zeros((n, n)), np.zeros((n, data.n_columns)))
         product = self._work.array("product", (n, n), float)
         for rows in block_spans(span, GRAM_ROWS):
-            A = self._gram_features(rows)
+            A = self._gram_features(X[rows[0] - span[0] : rows[1] - span[0]])
             y, weights = data.labels_of(rows), data.weights_of(rows)
             if weights is not None:
                 root = np.sqrt(weights)[:, np.newaxis]
@@ -157,27 +159,36 @@ class LocalEngine:
             sums.Aty += A.T @ y
         return sums
 
-    def _gram_features(self, rows: Span) -> FloatArray:
+    def _gram_features(self, X: Block) -> FloatArray:
         """Return the features of many rows as float64, made in blocks that fit the cache."""
-        A = self._work.array("A", (rows[1] - rows[0], self._map.n_centers), float)
-        for span in block_spans(rows, self._block_rows):
-            part = A[span[0] - rows[0] : span[1] - rows[0]]
-            block = self._data.source.read(span)
-            if self._data.source.dtype == A.dtype:
-                self._features(block, out=part)
+        A = self._work.array("A", (X.shape[0], self._map.n_centers), float)
+        for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
+            if X.dtype == A.dtype:
+                self._features(X[lo:hi], out=A[lo:hi])
             else:
-                part[:] = self._features(block)
+                A[lo:hi] = self._features(X[lo:hi])
         return A
 
-    def _sweep_shard(self, span: Span, u: FloatArray, gamma: float, relax: float) -> SweepSums:
+    def _sweep_shard(
+        self, item: tuple[Span, Any], u: FloatArray, gamma: float, relax: float
+    ) -> SweepSums:
+        span, part = item
+        X = self._data.source.rows(part)
         sums = SweepSums.zeros(*u.shape)
         u_cast = u.astype(self._data.source.dtype)
         for rows in block_spans(span, STATISTICS_ROWS):
-            self._sweep_rows(rows, u_cast, gamma, relax, sums)
+            block = X[rows[0] - span[0] : rows[1] - span[0]]
+            self._sweep_rows(rows, block, u_cast, gamma, relax, sums)
         return sums
 
     def _sweep_rows(
-        self, rows: Span, u: FloatArray, gamma: float, relax: float, sums: SweepSums
+        self,
+        rows: Span,
+        X: Block,
+        u: FloatArray,
+        gamma: float,
+        relax: float,
+        sums: SweepSums,
     ) -> None:
         """Move the state of many rows by blocks, then take their statistics in one go."""
         shape = (rows[1] - rows[0], u.shape[1])
@@ -187,9 +198,9 @@ class LocalEngine:
         y_omega = y if weights is None else y * weights[:, np.newaxis]
         t = self._t[rows[0] : rows[1]]
         t_old = t.copy()
-        for span in block_spans(rows, self._block_rows):
-            A = self._features(self._data.source.read(span))
-            part = slice(span[0] - rows[0], span[1] - rows[0])
+        for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
+            A = self._features(X[lo:hi])
+            part = slice(lo, hi)
             np.multiply(A @ u, y[part], out=f[part])
             residual = _move(t[part], f[part], gamma, relax)
             residual *= y_omega[part]

@@ -9,11 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from polysift._centers import uniform_centers
-from polysift._data import Source
 from polysift._kernel import full_dimension, power_in_place
-from polysift._parallel import Pool, Workspace
+from polysift._parallel import Workspace
 from polysift._scalers import Scaler, learn_scaler
-from polysift._survey import Questions, survey
+from polysift._survey import Questions, Survey
 from polysift._types import Block, FloatArray
 
 BLOCK_BYTES = 2**22
@@ -55,6 +54,11 @@ class MapSpec:
         if self.centers == "auto":
             return ("uniform" if n == full else "random"), n
         return self.centers, n
+
+    def questions(self, d: int, *, labels: bool) -> Questions:
+        """Return what a survey must find out for this map."""
+        scheme, n = self.resolve(d)
+        return Questions(labels, self.scaler == "quantile", scheme, n, self.seed)
 
 
 @dataclass(frozen=True)
@@ -117,16 +121,12 @@ class BlockFeatures:
         return Z
 
 
-def learn_feature_map(
-    source: Source, weights: FloatArray | None, spec: MapSpec, pool: Pool
-) -> FeatureMap:
-    """Learn scaler and centers in one pass over the rows of positive weight."""
-    scheme, n = spec.resolve(source.n_features)
-    found = survey(
-        source, weights, Questions(spec.scaler == "quantile", scheme, n, spec.seed), pool
-    )
-    scaler = learn_scaler(spec.scaler, found.statistics, found.sketch)
-    box = scaler.transform(np.stack([found.statistics.low, found.statistics.high]))
+def build_feature_map(spec: MapSpec, found: Survey, dtype: Any) -> FeatureMap:
+    """Make the map that ``spec`` asks for from what a survey of the data found."""
+    statistics = found.statistics
+    scheme, n = spec.resolve(len(statistics.low))
+    scaler = learn_scaler(spec.scaler, statistics, found.sketch)
+    box = scaler.transform(np.stack([statistics.low, statistics.high]))
     if scheme == "uniform":
         centers = uniform_centers(box[0], box[1], n, spec.seed)
     elif found.candidates is not None:
@@ -135,7 +135,7 @@ def learn_feature_map(
         assert not isinstance(spec.centers, str)
         centers = scaler.transform(spec.centers[:n])
     feature_map = FeatureMap(scaler, centers, spec.degree)
-    _refuse_overflow(feature_map, box, found.statistics.weight, source.dtype)
+    _refuse_overflow(feature_map, box, statistics.weight, dtype)
     return feature_map
 
 

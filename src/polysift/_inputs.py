@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from polysift._data import ArraySource
-from polysift._types import FloatArray, IntArray
+from polysift._data import ArraySource, DataSource
+from polysift._types import FloatArray
 
 ENCODE = (
     "Encode it as numbers first, for example with sklearn.preprocessing.OneHotEncoder or "
@@ -19,47 +19,41 @@ ENCODE = (
 )
 
 
-def as_source(estimator: Any, X: Any, y: Any = "no_validation", *, reset: bool) -> Any:
-    """Check rows (and labels) as scikit-learn does; return a source, or a source and the labels.
+def rows_source(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> DataSource:
+    """Return rows without labels as a source, checked as scikit-learn does.
 
     float32 stays float32 where every column is float32; everything else becomes float64. Whether
     values are finite is left to whoever reads the blocks, who can name the column.
     """
-    dtype: Any = [np.float64, np.float32]
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        dtype = _frame_dtype(X)
-    else:
-        _refuse_text(X)
-    checked = validate_data(
-        estimator, X, y, reset=reset, accept_sparse="csr", dtype=dtype, ensure_all_finite=False
-    )
-    has_labels = not (isinstance(y, str) and y == "no_validation")
-    matrix, labels = checked if has_labels else (checked, None)
-    if sp.issparse(matrix) and not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()
-    source = ArraySource(matrix, getattr(estimator, "feature_names_in_", None))
-    return (source, labels) if has_labels else source
+    if isinstance(X, DataSource):
+        return _known_source(estimator, X, reset)
+    matrix = validate_data(estimator, X, reset=reset, **_how_to_validate(X))
+    weights = row_weights(sample_weight, matrix.shape[0])
+    names = getattr(estimator, "feature_names_in_", None)
+    return ArraySource(_canonical(matrix), names, sample_weight=weights)
 
 
-def encode_labels(y: Any, weights: FloatArray | None) -> tuple[np.ndarray[Any, Any], IntArray]:
-    """Return the classes of the rows of positive weight, and each row's class number.
-
-    Rows of weight zero whose label occurs nowhere else get -1.
-    """
-    check_classification_targets(y)
-    classes, codes = np.unique(y, return_inverse=True)
-    if weights is not None:
-        present = np.bincount(codes, weights > 0, len(classes)) > 0
-        numbers = np.where(present, np.cumsum(present) - 1, -1)
-        classes, codes = classes[present], numbers[codes]
-    if len(classes) < 2:
-        raise ValueError(
-            f"y must hold at least two classes; got one class only, {classes[0]!r}. Rows of "
-            "weight zero do not count."
-        )
-    smallest = np.int8 if len(classes) < 127 else np.int32
-    return classes, codes.astype(smallest)
+def training_source(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool
+) -> DataSource:
+    """Return rows with labels and weights as a source; a source brings its own."""
+    if isinstance(X, DataSource):
+        if y is not None or sample_weight is not None:
+            raise ValueError(
+                "y and sample_weight must be left out when X is a data source: its labels and "
+                "weights count. Name their columns in open_data(..., target=..., weight=...)."
+            )
+        if not X.has_labels:
+            raise ValueError(
+                "The data source has no labels to learn from. Name their column: "
+                "open_data(..., target=...)."
+            )
+        return _known_source(estimator, X, reset)
+    matrix, labels = validate_data(estimator, X, y, reset=reset, **_how_to_validate(X))
+    check_classification_targets(labels)
+    weights = row_weights(sample_weight, matrix.shape[0])
+    names = getattr(estimator, "feature_names_in_", None)
+    return ArraySource(_canonical(matrix), names, labels, weights)
 
 
 def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
@@ -82,28 +76,42 @@ def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     return np.asarray(weights)
 
 
-def apply_class_weight(
-    class_weight: Any, weights: FloatArray | None, codes: IntArray, classes: Any
-) -> FloatArray | None:
-    """Multiply each row's weight by that of its class."""
-    if class_weight is None:
-        return weights
-    rows = np.ones(len(codes)) if weights is None else weights
-    if isinstance(class_weight, str):  # "balanced": every class weighs the same
-        counts = np.bincount(np.maximum(codes, 0), rows, len(classes))
-        factors = rows.sum() / (len(classes) * counts)
+def _known_source(estimator: Any, source: DataSource, reset: bool) -> DataSource:
+    """Record a source's features in the estimator, or pick those that the estimator knows."""
+    if source.n_rows == 0:
+        raise ValueError("The data source has no rows; at least one is needed.")
+    if reset:
+        estimator.n_features_in_ = source.n_features
+        if source.names is not None:
+            estimator.feature_names_in_ = np.array(source.names, dtype=object)
+        elif hasattr(estimator, "feature_names_in_"):
+            del estimator.feature_names_in_
+        return source
+    if hasattr(estimator, "feature_names_in_") and source.names is not None:
+        return source.select([str(name) for name in estimator.feature_names_in_])
+    if source.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {source.n_features} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input. Choose them with "
+            "open_data(..., columns=...)."
+        )
+    return source
+
+
+def _how_to_validate(X: Any) -> dict[str, Any]:
+    dtype: Any = [np.float64, np.float32]
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        dtype = _frame_dtype(X)
     else:
-        names = list(classes)
-        unknown = [label for label in class_weight if label not in names]
-        if unknown:
-            raise ValueError(
-                f"class_weight names {unknown[0]!r}, which is not a class of y; the classes are "
-                f"{names}."
-            )
-        factors = np.array([class_weight.get(label, 1.0) for label in names], dtype=float)
-        if not (np.isfinite(factors).all() and (factors > 0).all()):
-            raise ValueError(f"class_weight must hold positive numbers; got {class_weight!r}.")
-    return np.asarray(rows * factors[codes])
+        _refuse_text(X)
+    return {"accept_sparse": "csr", "dtype": dtype, "ensure_all_finite": False}
+
+
+def _canonical(matrix: Any) -> Any:
+    if sp.issparse(matrix) and not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    return matrix
 
 
 def _frame_dtype(frame: Any) -> type:

@@ -2,56 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 
-from polysift._data import Source, check_finite
+from polysift._data import DataSource, check_finite
 from polysift._feature_map import BlockFeatures, FeatureMap
-from polysift._parallel import Pool, Span, block_spans, shard_spans, single_threaded_blas
-from polysift._types import Block, FloatArray
+from polysift._parallel import Pool, Span, block_spans, single_threaded_blas
+from polysift._types import FloatArray
 
 SMALL_WORK = 2**20
 
+R = TypeVar("R")
 
-def scores(source: Source, feature_map: FeatureMap, coef: FloatArray, n_threads: int) -> FloatArray:
-    """Return the scores A u of every row, of shape (m, K), float64; ``coef`` is (K, n)."""
+
+def score_shards(
+    source: DataSource,
+    feature_map: FeatureMap,
+    coef: FloatArray,
+    n_threads: int,
+    finish: Callable[[Span, Any, FloatArray], R],
+) -> Iterator[R]:
+    """Yield ``finish(span, part, scores)`` for each shard in order; ``coef`` is (K, n)."""
     features = BlockFeatures(feature_map, source.dtype)
     u = np.ascontiguousarray(coef.T, dtype=source.dtype)
-    out = np.empty((source.n_rows, u.shape[1]))
+    block_rows = feature_map.block_rows(source.dtype)
 
-    def visit(span: Span, block: Block) -> None:
-        out[span[0] : span[1]] = features(block) @ u
-
-    _for_each_block(source, feature_map, n_threads, visit)
-    return out
-
-
-def feature_matrix(source: Source, feature_map: FeatureMap, n_threads: int) -> FloatArray:
-    """Return the features A of every row, of shape (m, n), in the dtype of the rows."""
-    features = BlockFeatures(feature_map, source.dtype)
-    out = np.empty((source.n_rows, feature_map.n_centers), dtype=source.dtype)
-
-    def visit(span: Span, block: Block) -> None:
-        features(block, out=out[span[0] : span[1]])
-
-    _for_each_block(source, feature_map, n_threads, visit)
-    return out
-
-
-def _for_each_block(
-    source: Source,
-    feature_map: FeatureMap,
-    n_threads: int,
-    visit: Callable[[Span, Block], None],
-) -> None:
-    def visit_shard(shard: Span) -> None:
-        for span in block_spans(shard, feature_map.block_rows(source.dtype)):
-            block = source.read(span)
-            check_finite(source, span, block)
-            visit(span, block)
+    def visit(item: tuple[Span, Any]) -> R:
+        span, part = item
+        X = source.rows(part)
+        check_finite(source, span[0], X)
+        scores = np.empty((X.shape[0], u.shape[1]))
+        for lo, hi in block_spans((0, X.shape[0]), block_rows):
+            scores[lo:hi] = features(X[lo:hi]) @ u
+        return finish(span, part, scores)
 
     small = source.n_rows * feature_map.n_centers < SMALL_WORK
     with single_threaded_blas(), Pool(1 if small else n_threads) as pool:
-        for _ in pool.map(visit_shard, shard_spans(source.n_rows)):
+        yield from pool.map(visit, source.parts())
+
+
+def feature_matrix(source: DataSource, feature_map: FeatureMap, n_threads: int) -> FloatArray:
+    """Return the features A of every row, of shape (m, n), in the dtype of the rows."""
+    features = BlockFeatures(feature_map, source.dtype)
+    out = np.empty((source.n_rows, feature_map.n_centers), dtype=source.dtype)
+    block_rows = feature_map.block_rows(source.dtype)
+
+    def visit(item: tuple[Span, Any]) -> None:
+        span, part = item
+        X = source.rows(part)
+        check_finite(source, span[0], X)
+        for lo, hi in block_spans((0, X.shape[0]), block_rows):
+            features(X[lo:hi], out=out[span[0] + lo : span[0] + hi])
+
+    small = out.size < SMALL_WORK
+    with single_threaded_blas(), Pool(1 if small else n_threads) as pool:
+        for _ in pool.map(visit, source.parts()):
             pass
+    return out

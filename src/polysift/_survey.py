@@ -1,21 +1,22 @@
-"""One pass over the rows that finds out all a feature map must know beforehand."""
+"""One pass over the rows that finds out all a model must know beforehand."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from polysift._centers import Candidates, find_candidates
-from polysift._data import Source, check_finite
-from polysift._parallel import Pool, Span, block_spans, shard_spans, tree_sum
+from polysift._data import DataSource, check_finite
+from polysift._parallel import Pool, Span, block_spans, tree_sum
 from polysift._statistics import (
     ColumnStatistics,
     QuantileSketch,
     column_statistics,
     quantile_sketch,
 )
-from polysift._types import FloatArray
+from polysift._types import FloatArray, IntArray
 
 BLOCK_ELEMENTS = 2**20
 LARGEST_VALUE = 1e150
@@ -27,6 +28,8 @@ class Questions:
 
     Attributes
     ----------
+    labels : bool
+        Whether to collect labels.
     quantiles : bool
         Whether to sketch the columns' distributions.
     scheme : str
@@ -37,6 +40,7 @@ class Questions:
         The seed of the rows' hash.
     """
 
+    labels: bool
     quantiles: bool
     scheme: str
     n_centers: int
@@ -44,34 +48,26 @@ class Questions:
 
 
 @dataclass
+class LabelPart:
+    """The labels and weights of one shard: its distinct labels, and each row's among them."""
+
+    distinct: np.ndarray[Any, Any]
+    codes: IntArray
+    weights: FloatArray | None
+
+
+@dataclass
 class Survey:
-    """The answers, for a part of the rows or for all of them."""
+    """The answers, for a part of the rows or for all of them; ``labels`` in the order of rows."""
 
     statistics: ColumnStatistics
     sketch: QuantileSketch | None
     candidates: Candidates | None
+    labels: list[LabelPart] = field(default_factory=list)
 
 
-def survey(source: Source, weights: FloatArray | None, questions: Questions, pool: Pool) -> Survey:
+def survey(source: DataSource, questions: Questions, pool: Pool) -> Survey:
     """Visit every row of positive weight once; every value must be finite."""
-    rows = int(np.clip(BLOCK_ELEMENTS // source.n_features, 64, 8192))
-
-    def visit_block(span: Span) -> Survey:
-        block = source.read(span)
-        check_finite(source, span, block)
-        w = np.ones(block.shape[0]) if weights is None else weights[span[0] : span[1]]
-        if not (w > 0).all():
-            present = np.flatnonzero(w > 0)
-            block, w = block[present], w[present]
-        with np.errstate(over="ignore", invalid="ignore"):  # _refuse_huge_values names the column
-            statistics = column_statistics(block, w)
-        sketch = quantile_sketch(block, w) if questions.quantiles else None
-        candidates = None
-        if questions.scheme in ("first", "random"):
-            candidates = find_candidates(
-                block, span[0], questions.scheme, questions.n_centers, questions.seed
-            )
-        return Survey(statistics, sketch, candidates)
 
     def merge(a: Survey, b: Survey) -> Survey:
         return Survey(
@@ -80,17 +76,85 @@ def survey(source: Source, weights: FloatArray | None, questions: Questions, poo
             a.candidates.merge(b.candidates, questions.n_centers)
             if a.candidates and b.candidates
             else None,
+            a.labels + b.labels,
         )
 
-    def visit_shard(span: Span) -> Survey:
-        return tree_sum(map(visit_block, block_spans(span, rows)), merge)
+    block_rows = int(np.clip(BLOCK_ELEMENTS // source.n_features, 64, 8192))
 
-    total = tree_sum(pool.map(visit_shard, shard_spans(source.n_rows)), merge)
+    def visit_shard(item: tuple[Span, Any]) -> Survey:
+        span, part = item
+        rows = source.rows(part)
+        weights = checked_weights(source, span[0], source.weights(part))
+        blocks = (
+            _survey_block(source, span[0] + lo, rows[lo:hi], _cut(weights, lo, hi), questions)
+            for lo, hi in block_spans((0, span[1] - span[0]), block_rows)
+        )
+        found = tree_sum(blocks, merge)
+        if questions.labels:
+            distinct, codes = _distinct_labels(source.labels(part))
+            found.labels = [LabelPart(distinct, codes.astype(np.int32), weights)]
+        return found
+
+    total = tree_sum(pool.map(visit_shard, source.parts()), merge)
     _refuse_huge_values(source, total.statistics)
     return total
 
 
-def _refuse_huge_values(source: Source, statistics: ColumnStatistics) -> None:
+def checked_weights(
+    source: DataSource, first_row: int, weights: FloatArray | None
+) -> FloatArray | None:
+    """Return weights, none of which may be negative or not finite."""
+    if weights is None:
+        return None
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"sample_weight must not be negative, NaN or infinite; got {weights[row]} in "
+            f"{source.place(first_row + row)}. Use 0 to leave a row out."
+        )
+    return weights
+
+
+def _survey_block(
+    source: DataSource,
+    first_row: int,
+    block: Any,
+    weights: FloatArray | None,
+    questions: Questions,
+) -> Survey:
+    check_finite(source, first_row, block)
+    w = np.ones(block.shape[0]) if weights is None else weights
+    if not (w > 0).all():
+        present = np.flatnonzero(w > 0)
+        block, w = block[present], w[present]
+    with np.errstate(over="ignore", invalid="ignore"):  # _refuse_huge_values names the column
+        statistics = column_statistics(block, w)
+    sketch = quantile_sketch(block, w) if questions.quantiles else None
+    candidates = None
+    if questions.scheme in ("first", "random"):
+        candidates = find_candidates(
+            block, first_row, questions.scheme, questions.n_centers, questions.seed
+        )
+    return Survey(statistics, sketch, candidates)
+
+
+def _cut(weights: FloatArray | None, lo: int, hi: int) -> FloatArray | None:
+    return None if weights is None else weights[lo:hi]
+
+
+def _distinct_labels(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], IntArray]:
+    try:
+        return np.unique(labels, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(
+            f"y mixes labels of different types ({', '.join(kinds)}), which have no order. "
+            "Convert them to one type, for example to text."
+        ) from None
+
+
+def _refuse_huge_values(source: DataSource, statistics: ColumnStatistics) -> None:
     largest = np.maximum(np.abs(statistics.low), np.abs(statistics.high))
     if largest.max() > LARGEST_VALUE:
         worst = int(np.argmax(largest))

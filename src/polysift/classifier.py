@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
@@ -13,11 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from polysift._admm import RHO_FLOOR, Settings, solve
-from polysift._data import Source, TrainingSet
+from polysift._data import DataSource, TrainingSet
 from polysift._engine import LocalEngine, predicted_codes
-from polysift._feature_map import FeatureMap, learn_feature_map
-from polysift._inputs import apply_class_weight, as_source, encode_labels, row_weights
-from polysift._parallel import Pool, single_threaded_blas, usable_jobs
+from polysift._feature_map import FeatureMap, build_feature_map
+from polysift._inputs import rows_source, training_source
+from polysift._labels import apply_class_weight, encode_labels
+from polysift._parallel import Pool, Span, single_threaded_blas, usable_jobs
 from polysift._params import (
     check_choice,
     check_integer,
@@ -26,12 +28,15 @@ from polysift._params import (
     check_real,
     check_seed,
 )
-from polysift._predict import scores
+from polysift._predict import score_shards
 from polysift._result import Result, Status
 from polysift._scalers import scaler_from_dict
+from polysift._survey import survey
 from polysift._types import FloatArray
 
 SOLVERS = ("paper", "converged")
+
+R = TypeVar("R")
 
 
 class FPCClassifier(ClassifierMixin, BaseEstimator):
@@ -186,7 +191,7 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> FPCClassifier:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FPCClassifier:
         """Learn from rows and their labels.
 
         Parameters
@@ -207,13 +212,19 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
         """
         going_on = self.warm_start and hasattr(self, "coef_")
         self._check_parameters()
-        source, y = as_source(self, X, y, reset=not going_on)
-        weights = row_weights(sample_weight, source.n_rows)
-        classes, codes = encode_labels(y, weights)
-        weights = apply_class_weight(self.class_weight, weights, codes, classes)
-        data = TrainingSet(source, codes, len(classes), weights)
+        source = training_source(self, X, y, sample_weight, reset=not going_on)
+        seed: int = self.random_state_ if going_on else check_seed(self.random_state)
+        spec = check_map_spec(self, source.n_features, seed)
         with single_threaded_blas(), Pool(usable_jobs(self.n_jobs)) as pool:
-            feature_map = self._warm_map(classes) if going_on else self._learn_map(data, pool)
+            found = survey(source, spec.questions(source.n_features, labels=True), pool)
+            classes, codes, weights = encode_labels(found.labels)
+            weights = apply_class_weight(self.class_weight, weights, codes, classes)
+            if going_on:
+                feature_map = self._warm_map(classes)
+            else:
+                feature_map = build_feature_map(spec, found, source.dtype)
+            del found
+            data = TrainingSet(source, codes, len(classes), weights)
             engine = LocalEngine(data, feature_map, pool)
             result = solve(
                 engine,
@@ -221,6 +232,8 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
                 u0=self.coef_.T if going_on else None,
                 on_iteration=_print_iteration if self.verbose else None,
             )
+        self._map_params = self._current_map_params()
+        self.random_state_ = seed
         self.classes_ = classes
         self.centers_ = feature_map.centers
         self.n_centers_ = feature_map.n_centers
@@ -263,9 +276,17 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
-        source: Source = as_source(self, X, reset=False)
+        source = rows_source(self, X, reset=False)
+        out = np.empty((source.n_rows, len(self.coef_)))
+        for span, scores in self._score_shards(source, lambda span, _, scores: (span, scores)):
+            out[span[0] : span[1]] = scores
+        return out
+
+    def _score_shards(
+        self, source: DataSource, finish: Callable[[Span, Any, FloatArray], R]
+    ) -> Iterator[R]:
         n_threads = usable_jobs(check_n_jobs(self.n_jobs))
-        return scores(source, self._feature_map(), self.coef_, n_threads)
+        return score_shards(source, self._feature_map(), self.coef_, n_threads, finish)
 
     def _feature_map(self) -> FeatureMap:
         return FeatureMap(scaler_from_dict(self.scaler_), self.centers_, self.degree_)
@@ -306,14 +327,6 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
             tol=1e-3 if self.tol is None else self.tol,
             until_converged=True,
         )
-
-    def _learn_map(self, data: TrainingSet, pool: Pool) -> FeatureMap:
-        seed = check_seed(self.random_state)
-        spec = check_map_spec(self, data.source.n_features, seed)
-        learned = learn_feature_map(data.source, data.weights, spec, pool)
-        self.random_state_ = seed
-        self._map_params = self._current_map_params()
-        return learned
 
     def _current_map_params(self) -> dict[str, Any]:
         params = {name: getattr(self, name) for name in ("degree", "n_centers", "scaler")}

@@ -7,12 +7,13 @@ from typing import Any
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from polysift._feature_map import FeatureMap, learn_feature_map
-from polysift._inputs import as_source, row_weights
+from polysift._feature_map import FeatureMap, build_feature_map
+from polysift._inputs import rows_source
 from polysift._parallel import Pool, single_threaded_blas, usable_jobs
 from polysift._params import check_map_spec, check_n_jobs, check_seed
 from polysift._predict import feature_matrix
 from polysift._scalers import scaler_from_dict
+from polysift._survey import survey
 from polysift._types import FloatArray
 
 
@@ -96,12 +97,12 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         PolynomialKernelMap
             The fitted transformer.
         """
-        source = as_source(self, X, reset=True)
-        weights = row_weights(sample_weight, source.n_rows)
+        source = rows_source(self, X, sample_weight, reset=True)
         seed = check_seed(self.random_state)
         spec = check_map_spec(self, source.n_features, seed)
         with single_threaded_blas(), Pool(usable_jobs(check_n_jobs(self.n_jobs))) as pool:
-            learned = learn_feature_map(source, weights, spec, pool)
+            found = survey(source, spec.questions(source.n_features, labels=False), pool)
+        learned = build_feature_map(spec, found, source.dtype)
         self.centers_ = learned.centers
         self.n_centers_ = learned.n_centers
         self.scaler_ = learned.scaler.to_dict()
@@ -123,7 +124,7 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
             The features, float32 for float32 rows, else float64.
         """
         check_is_fitted(self)
-        source = as_source(self, X, reset=False)
+        source = rows_source(self, X, reset=False)
         learned = FeatureMap(scaler_from_dict(self.scaler_), self.centers_, self.degree_)
         return feature_matrix(source, learned, usable_jobs(check_n_jobs(self.n_jobs)))
 

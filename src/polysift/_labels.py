@@ -1,0 +1,73 @@
+"""From the labels and weights a survey collected to class numbers and row weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+
+from polysift._survey import LabelPart
+from polysift._types import FloatArray, IntArray
+
+
+def encode_labels(
+    parts: list[LabelPart],
+) -> tuple[np.ndarray[Any, Any], IntArray, FloatArray | None]:
+    """Return the classes of the rows of positive weight, each row's class number, and the weights.
+
+    Rows of weight zero whose label occurs nowhere else get -1. The weights are None if all parts
+    have none.
+    """
+    labels = np.unique(np.concatenate([part.distinct for part in parts]))
+    check_classification_targets(labels)
+    places = [np.searchsorted(labels, part.distinct) for part in parts]
+    weights = None
+    present = np.ones(len(labels), dtype=bool)
+    if parts[0].weights is not None:
+        weights = np.concatenate([part.weights for part in parts if part.weights is not None])
+        if not weights.any():
+            raise ValueError(
+                "sample_weight is zero for all rows, which leaves nothing to learn from. Leave "
+                "it out to count each row once."
+            )
+        total = np.zeros(len(labels))
+        for place, part in zip(places, parts, strict=True):
+            total[place] += np.bincount(part.codes, part.weights, len(place))
+        present = total > 0
+    classes = labels[present]
+    if len(classes) < 2:
+        raise ValueError(
+            f"y must hold at least two classes; got one class only, {classes[0]!r}. Rows of "
+            "weight zero do not count."
+        )
+    numbers = np.where(present, np.cumsum(present) - 1, -1)
+    numbers = numbers.astype(np.int8 if len(classes) < 127 else np.int32)
+    codes = np.concatenate(
+        [numbers[place][part.codes] for place, part in zip(places, parts, strict=True)]
+    )
+    return classes, codes, weights
+
+
+def apply_class_weight(
+    class_weight: Any, weights: FloatArray | None, codes: IntArray, classes: Any
+) -> FloatArray | None:
+    """Multiply each row's weight by that of its class."""
+    if class_weight is None:
+        return weights
+    rows = np.ones(len(codes)) if weights is None else weights
+    if isinstance(class_weight, str):  # "balanced": every class weighs the same
+        counts = np.bincount(np.maximum(codes, 0), rows, len(classes))
+        factors = rows.sum() / (len(classes) * counts)
+    else:
+        names = list(classes)
+        unknown = [label for label in class_weight if label not in names]
+        if unknown:
+            raise ValueError(
+                f"class_weight names {unknown[0]!r}, which is not a class of y; the classes are "
+                f"{names}."
+            )
+        factors = np.array([class_weight.get(label, 1.0) for label in names], dtype=float)
+        if not (np.isfinite(factors).all() and (factors > 0).all()):
+            raise ValueError(f"class_weight must hold positive numbers; got {class_weight!r}.")
+    return np.asarray(rows * factors[codes])
