@@ -130,7 +130,7 @@ def test_contraction_lemma_of_appendix_a(seed):
     def iterate(k):
         engine = engine_for(X, y, C, 1)
         result = solve(engine, Settings(beta, rho=alpha / beta, max_iter=k, tol=1e-300))
-        t = engine._t[:, 0]
+        t = engine.state[:, 0]
         step = prox_step(t, 40 * beta)
         return result.u[:, 0], y * (t + step), -beta * y * step
 

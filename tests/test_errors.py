@@ -152,7 +152,7 @@ def test_sparse_with_the_quantile_scaler():
 
 def test_overflow_is_found_before_the_gram_matrix():
     large = 1e9 * X
-    with pytest.raises(ValueError, match=r"degree=20 overflows float64.*scaler='standard'"):
+    with pytest.raises(ValueError, match=r"degree=20 overflows float64.*'standard'"):
         FPCClassifier(20, 10, centers="random", scaler=None).fit(large, Y)
     with pytest.raises(ValueError, match="overflows float32.*Pass X as float64"):
         FPCClassifier(3, scaler=None).fit(large.astype(np.float32), Y)

@@ -33,8 +33,10 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from polysift._checkpoint import Checkpoint
 from polysift._engine import Engine, SweepSums
-from polysift._result import Result, Status, as_history
+from polysift._monitor import Monitor, OutOfTime
+from polysift._result import HISTORY_COLUMNS, Result, Status, as_history
 from polysift._types import FloatArray
 
 RHO_FLOOR = 10.0
@@ -94,18 +96,22 @@ class Factor:
 
 
 def factorise(G: FloatArray, settings: Settings) -> Factor:
-    """Choose rho, at least its floor, and factor G + rho I; G is overwritten."""
+    """Choose rho, at least its floor, and factor G + rho I; G's diagonal is overwritten."""
     n = len(G)
     diagonal = G.diagonal().copy()
     trace = float(diagonal.sum())
-    floor = RHO_FLOOR * float(np.finfo(float).eps) * trace
+    if not np.isfinite(trace):
+        raise FloatingPointError(
+            "The Gram matrix overflows. Lower the degree, or scale the sample weights down."
+        )
+    floor = max(RHO_FLOOR * np.finfo(float).eps * trace, np.finfo(float).tiny)
     asked = settings.rho
     if asked is None and settings.relative_rho is not None:
         asked = settings.relative_rho * trace / n
     if asked is None:
         asked = settings.floor_multiple * floor
     rho = max(asked, floor)
-    while True:
+    while np.isfinite(rho):
         np.fill_diagonal(G, diagonal + rho)
         try:
             # The upper triangle is read and a new array written, so that G survives a failure.
@@ -114,6 +120,30 @@ def factorise(G: FloatArray, settings: Settings) -> Factor:
             rho *= 10.0
         else:
             return Factor(cholesky, rho, floor, rho > asked)
+    raise FloatingPointError(
+        "G + rho I has no Cholesky factor for any rho. Lower the degree, or set rho larger."
+    )
+
+
+@dataclass
+class State:
+    """Where the iterations stand; v, w and q are in the engine's state.
+
+    Attributes
+    ----------
+    u, r, g : ndarray of shape (n, K)
+        Coefficients, residual of the next u-step, A'q.
+    rows : list of dict
+        The history so far, a row per iteration.
+    status : Status or None
+        Why the iterations ended, if they have.
+    """
+
+    u: FloatArray
+    r: FloatArray
+    g: FloatArray
+    rows: list[dict[str, float]]
+    status: Status | None = None
 
 
 def solve(
@@ -121,7 +151,9 @@ def solve(
     settings: Settings,
     *,
     u0: FloatArray | None = None,
-    on_iteration: Callable[[int, dict[str, float]], None] | None = None,
+    monitor: Monitor | None = None,
+    checkpoint: Checkpoint | None = None,
+    on_iteration: Callable[[FloatArray], bool] | None = None,
 ) -> Result:
     """Run the ADMM.
 
@@ -134,56 +166,83 @@ def solve(
     u0 : ndarray of shape (n, K), optional
         Coefficients to start from, with v = prox(A u0) and w the matching multiplier. By default
         the paper's start, (u, v, w) = (0, y, 0).
+    monitor : Monitor, optional
+        Told of each iteration; may raise ``OutOfTime``, which ends the run with the latest u.
+    checkpoint : Checkpoint, optional
+        Where to save the state, and to go on from.
     on_iteration : callable, optional
-        Called after each iteration with its number and its row of the history.
+        Called with u after each iteration; a true result ends the run.
     """
     began = perf_counter()
-    beta, rule = settings.beta, settings
-    m = engine.total_weight
-    gamma = m * beta
+    monitor = monitor or Monitor()
     sums = engine.gram()
     factor = factorise(sums.G, settings)
-    r = sums.Aty
+    state = _restored(engine, checkpoint)
+    if state is None:
+        state = _started(engine, settings, sums.Aty, u0)
     del sums  # n x n numbers that nobody needs any more
-    u, g = np.zeros_like(r), np.zeros_like(r)
-    if u0 is not None:
-        u = np.array(u0, dtype=float)
-        r = engine.sweep(u, gamma, 1.0).r
-        g = -r / 2
-
-    rows: list[dict[str, float]] = []
-    status = Status.MAX_ITER
-    for k in range(1, settings.max_iter + 1):
-        du = factor.solve(r)  # paper, Algorithm 1: the u-update, in residual form
-        u = u + du
-        if k == settings.max_iter and settings.tol == 0.0:
-            # Nobody asks for this sweep's v, w and stopping rule: the coefficients are final.
-            rows.append(dict.fromkeys(_NOT_SWEPT, np.nan) | {"seconds": perf_counter() - began})
-            break
-        swept = engine.sweep(u, gamma, settings.relax)  # the v- and w-updates
-        r = swept.r
-        g = _next_g(g, r, du, factor.rho, settings.relax)
-        rows.append(_measure(swept, du, g, factor, beta, m) | {"seconds": perf_counter() - began})
-        if on_iteration is not None:
-            on_iteration(k, rows[-1])
-        stopped = _stopping_status(rows, rule)
-        if stopped is not None:
-            status = stopped
-            break
-    if not np.isfinite(u).all():
+    before = state.rows[-1]["seconds"] if state.rows else 0.0
+    iterates = len(state.rows)  # how many u exist; one more than rows while a sweep runs
+    try:
+        while state.status is None:
+            du = factor.solve(state.r)  # paper, Algorithm 1: the u-update, in residual form
+            state.u = state.u + du
+            iterates += 1
+            skip = settings.tol == 0.0 and not settings.until_converged
+            if skip and iterates == settings.max_iter:
+                # Nobody asks for this sweep's v, w and stopping rule: the coefficients are final.
+                state.status = Status.MAX_ITER
+                break
+            swept = engine.sweep(state.u, engine.total_weight * settings.beta, settings.relax)
+            state.r = swept.r
+            state.g = _next_g(state.g, swept.r, du, factor.rho, settings.relax)
+            row = _measure(swept, du, state.g, factor, settings.beta, engine.total_weight)
+            state.rows.append(row | {"seconds": before + perf_counter() - began})
+            monitor.iteration(iterates, state.rows[-1])
+            state.status = _stopping_status(state.rows, settings)
+            if on_iteration is not None and on_iteration(state.u) and state.status is None:
+                state.status = Status.CALLBACK
+            if checkpoint is not None and (state.status or checkpoint.due()):
+                _save(engine, state, checkpoint)
+            if state.status is None:
+                monitor.check()
+    except (OutOfTime, KeyboardInterrupt) as stop:
+        if iterates == 0:
+            raise
+        state.status = Status.TIME_LIMIT if isinstance(stop, OutOfTime) else Status.INTERRUPTED
+    if len(state.rows) < iterates:  # the last sweep was skipped, or cut short
+        seconds = {"seconds": before + perf_counter() - began}
+        state.rows.append(dict.fromkeys(HISTORY_COLUMNS, np.nan) | seconds)
+    if not np.isfinite(state.u).all():
         raise FloatingPointError(
             "The iterations left the finite numbers. Lower the degree, or raise rho."
         )
-    return Result(u, factor.rho, factor.rho_floor, factor.rho_raised, status, as_history(rows))
+    history = as_history(state.rows)
+    return Result(state.u, factor.rho, factor.rho_floor, factor.rho_raised, state.status, history)
 
 
-_NOT_SWEPT = (
-    "objective",
-    "training_error",
-    "primal_residual",
-    "dual_residual",
-    "h_norm_difference",
-)
+def _started(engine: Engine, settings: Settings, Aty: FloatArray, u0: FloatArray | None) -> State:
+    if u0 is None:
+        return State(np.zeros_like(Aty), Aty, np.zeros_like(Aty), [])
+    u = np.array(u0, dtype=float)
+    r = engine.sweep(u, engine.total_weight * settings.beta, 1.0).r
+    return State(u, r, -r / 2, [])
+
+
+def _save(engine: Engine, state: State, checkpoint: Checkpoint) -> None:
+    arrays = {"u": state.u, "r": state.r, "g": state.g, "state": engine.state}
+    word = None if state.status is None else state.status.name
+    checkpoint.save("solver", arrays, {"rows": state.rows, "status": word})
+
+
+def _restored(engine: Engine, checkpoint: Checkpoint | None) -> State | None:
+    saved = None if checkpoint is None else checkpoint.load("solver")
+    if saved is None:
+        return None
+    arrays, values = saved
+    engine.state[:] = arrays["state"]
+    status = None if values["status"] is None else Status[values["status"]]
+    return State(arrays["u"], arrays["r"], arrays["g"], values["rows"], status)
 
 
 def _next_g(g: FloatArray, r: FloatArray, du: FloatArray, rho: float, relax: float) -> FloatArray:
@@ -222,13 +281,14 @@ def _measure(
 def _stopping_status(rows: list[dict[str, float]], settings: Settings) -> Status | None:
     """Return why to stop after the last iteration, or None to go on."""
     tol, last = settings.tol, rows[-1]
-    if not settings.until_converged:
-        return Status.TOLERANCE if last["h_norm_difference"] < tol else None
-    if last["objective"] == 0.0:
-        return Status.ZERO_LOSS
-    if len(rows) <= LOOK_BACK:
-        return None
-    change = abs(last["objective"] - rows[-1 - LOOK_BACK]["objective"])
-    settled = change < tol * last["objective"]
-    small = max(last["primal_residual"], last["dual_residual"]) < tol
-    return Status.CONVERGED if settled and small else None
+    if settings.until_converged:
+        if last["objective"] == 0.0:
+            return Status.ZERO_LOSS
+        if len(rows) > LOOK_BACK:
+            change = abs(last["objective"] - rows[-1 - LOOK_BACK]["objective"])
+            residual = max(last["primal_residual"], last["dual_residual"])
+            if residual < tol and change < tol * last["objective"]:
+                return Status.CONVERGED
+    elif last["h_norm_difference"] < tol:
+        return Status.TOLERANCE
+    return Status.MAX_ITER if len(rows) >= settings.max_iter else None

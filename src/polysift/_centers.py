@@ -39,22 +39,29 @@ class Candidates:
     hashes : ndarray of shape (k,)
         What tells rows apart. Two rows share one of 2^64 hashes by chance once in a blue moon; one
         of them is then lost as a center.
-    rows : ndarray of shape (k, d)
-        The rows, raw, float64.
+    rows : ndarray or CSR array of shape (k, d)
+        The rows, raw.
     """
 
     keys: Words
     hashes: Words
-    rows: FloatArray
+    rows: Block
 
     def merge(self, other: Candidates, n: int) -> Candidates:
         """Return the best n of both."""
         return best_candidates(
             np.append(self.keys, other.keys),
             np.append(self.hashes, other.hashes),
-            np.concatenate([self.rows, other.rows]),
+            sp.vstack([self.rows, other.rows], format="csr")
+            if sp.issparse(self.rows)
+            else np.concatenate([self.rows, other.rows]),
             n,
         )
+
+    def dense_rows(self) -> FloatArray:
+        """Return the rows as a dense float64 array."""
+        dense = self.rows.toarray() if sp.issparse(self.rows) else self.rows
+        return np.asarray(dense, dtype=float)
 
 
 def find_candidates(block: Block, first_row: int, scheme: str, n: int, seed: int) -> Candidates:
@@ -71,9 +78,7 @@ def best_candidates(keys: Words, hashes: Words, rows: Block, n: int) -> Candidat
     order = np.argsort(keys, kind="stable")
     _, first = np.unique(hashes[order], return_index=True)  # the smallest key of each distinct row
     chosen = order[np.sort(first)[:n]]
-    picked = rows[chosen]
-    dense = picked.toarray() if sp.issparse(picked) else picked
-    return Candidates(keys[chosen], hashes[chosen], np.asarray(dense, dtype=float))
+    return Candidates(keys[chosen], hashes[chosen], rows[chosen])
 
 
 def hash_rows(block: Block, seed: int) -> Words:

@@ -29,6 +29,10 @@ class DataSource(ABC):
         float32 or float64.
     names : tuple of str, or None
         The names of the features.
+    has_labels : bool
+        Whether it brings labels.
+    disk : int
+        Bytes of temporary files behind it.
     """
 
     n_rows: int
@@ -36,6 +40,7 @@ class DataSource(ABC):
     dtype: np.dtype[Any]
     names: tuple[str, ...] | None
     has_labels: bool
+    disk: int = 0
 
     @abstractmethod
     def stream(self, spans: Iterable[Span]) -> Iterator[Any]:
@@ -57,6 +62,9 @@ class DataSource(ABC):
     def select(self, names: Sequence[str]) -> DataSource:
         """Return this source with the given features, in that order."""
 
+    def check(self) -> None:  # noqa: B027 - most sources have nothing to check
+        """Raise for a feature that is not numeric."""
+
     def column(self, index: int) -> str:
         """Return how a message calls a feature: by its name, or by its number."""
         return f"column {index}" if self.names is None else f"column {self.names[index]!r}"
@@ -65,9 +73,9 @@ class DataSource(ABC):
         """Return how a message calls a row."""
         return f"row {row} (counted from 0)"
 
-    def parts(self) -> Iterator[tuple[Span, Any]]:
-        """Yield the shards, each with its part."""
-        spans = shard_spans(self.n_rows)
+    def parts(self, first: int = 0) -> Iterator[tuple[Span, Any]]:
+        """Yield the shards, from number ``first`` on, each with its part."""
+        spans = shard_spans(self.n_rows)[first:]
         return zip(spans, self.stream(spans), strict=True)
 
 
@@ -88,6 +96,8 @@ class ArraySource(DataSource):
         The columns that are the features; all by default.
     owner : object, optional
         Kept alive as long as this source, such as a temporary folder.
+    disk : int, default=0
+        Bytes in that folder.
     """
 
     def __init__(
@@ -99,12 +109,14 @@ class ArraySource(DataSource):
         *,
         take: IntArray | None = None,
         owner: object = None,
+        disk: int = 0,
     ) -> None:
         self.n_rows = int(X.shape[0])
         self.n_features = int(X.shape[1]) if take is None else len(take)
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         self.names = None if names is None else tuple(map(str, names))
         self.has_labels = y is not None
+        self.disk = disk
         self._X, self._y, self._weights, self._take, self._owner = X, y, sample_weight, take, owner
 
     def stream(self, spans: Iterable[Span]) -> Iterator[Span]:
@@ -132,7 +144,15 @@ class ArraySource(DataSource):
             return self
         places = [find_name(name, self.names, "the data") for name in names]
         take = np.array(places) if self._take is None else self._take[places]
-        return ArraySource(self._X, names, self._y, self._weights, take=take, owner=self._owner)
+        return ArraySource(
+            self._X,
+            names,
+            self._y,
+            self._weights,
+            take=take,
+            owner=self._owner,
+            disk=self.disk,
+        )
 
 
 @dataclass(frozen=True)

@@ -8,15 +8,19 @@ t, y v = t + k and y q = -k, where q = w / beta. An engine has two verbs, ``gram
 
 from __future__ import annotations
 
+import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from polysift._checkpoint import Checkpoint
 from polysift._data import TrainingSet
 from polysift._feature_map import BlockFeatures, FeatureMap
 from polysift._hinge import hinge_loss, prox_step
-from polysift._parallel import Pool, Span, Workspace, block_spans, tree_sum
+from polysift._monitor import Monitor, OutOfTime
+from polysift._parallel import Pool, Span, TreeSum, Workspace, block_spans, tree_sum
 from polysift._types import Block, FloatArray
 
 GRAM_ROWS = 2048
@@ -88,6 +92,9 @@ class SweepSums(_Sums):
 class Engine(Protocol):
     """All that the solver knows of the data."""
 
+    state: FloatArray
+    """One number per row and label column, which a sweep moves."""
+
     @property
     def total_weight(self) -> float:
         """The number of rows, each counted as often as its weight says."""
@@ -112,7 +119,16 @@ class Engine(Protocol):
 class LocalEngine:
     """The engine on one machine. Its state starts at t = 1, that is v = y and w = 0."""
 
-    def __init__(self, data: TrainingSet, feature_map: FeatureMap, pool: Pool) -> None:
+    def __init__(
+        self,
+        data: TrainingSet,
+        feature_map: FeatureMap,
+        pool: Pool,
+        *,
+        monitor: Monitor | None = None,
+        checkpoint: Checkpoint | None = None,
+        spill: bool = False,
+    ) -> None:
         self._data = data
         self._map = feature_map
         self._features = BlockFeatures(feature_map, data.source.dtype)
@@ -120,7 +136,9 @@ class LocalEngine:
         self._pool = pool
         self._work = Workspace()
         self._inline = data.source.n_rows * feature_map.n_centers < SMALL_WORK
-        self._t = np.ones((data.source.n_rows, data.n_columns))
+        self._monitor = monitor or Monitor()
+        self._checkpoint = checkpoint
+        self.state = _new_state((data.source.n_rows, data.n_columns), spill)
 
     @property
     def total_weight(self) -> float:
@@ -129,8 +147,21 @@ class LocalEngine:
 
     def gram(self) -> GramSums:
         """Return A' Omega A and A' Omega y, both summed in float64 also for float32 features."""
-        parts = self._pool.map(self._gram_shard, self._data.source.parts(), inline=self._inline)
-        return tree_sum(parts, GramSums.add)
+        tree, done = self._saved_gram()
+        shards = self._data.shards[done:]
+        parts = self._pool.map(self._gram_shard, self._data.source.parts(done), inline=self._inline)
+        try:
+            for sums in self._watch("Gram matrix", shards, parts):
+                tree.push(sums)
+                done += 1
+                if self._checkpoint is not None and self._checkpoint.due():
+                    self._save_gram(tree, done)
+        except (OutOfTime, KeyboardInterrupt):
+            self._save_gram(tree, done)
+            raise
+        if shards:
+            self._save_gram(tree, done)
+        return tree.result()
 
     def sweep(self, u: FloatArray, gamma: float, relax: float) -> SweepSums:
         """Visit every row with new coefficients and move its state."""
@@ -139,7 +170,33 @@ class LocalEngine:
             return self._sweep_shard(item, u, gamma, relax)
 
         parts = self._pool.map(visit, self._data.source.parts(), inline=self._inline)
-        return tree_sum(parts, SweepSums.add)
+        return tree_sum(self._watch("sweep", self._data.shards, parts), SweepSums.add)
+
+    def _watch(self, phase: str, shards: list[Span], parts: Iterator[S]) -> Iterator[S]:
+        rows = [stop - start for start, stop in shards]
+        return self._monitor.watch(phase, sum(rows), zip(rows, parts, strict=True))
+
+    def _save_gram(self, tree: TreeSum[GramSums], done: int) -> None:
+        """Save the partial sums, of which there is at most one per level of the tree."""
+        if self._checkpoint is None:
+            return
+        arrays: dict[str, FloatArray] = {}
+        for level, (_, total) in enumerate(tree.levels):
+            if total is not None:
+                arrays |= {f"G{level}": total.G, f"Aty{level}": total.Aty}
+        counts = [count for count, _ in tree.levels]
+        self._checkpoint.save("gram", arrays, {"shards": done, "counts": counts})
+
+    def _saved_gram(self) -> tuple[TreeSum[GramSums], int]:
+        saved = None if self._checkpoint is None else self._checkpoint.load("gram")
+        if saved is None:
+            return TreeSum(GramSums.add), 0
+        arrays, values = saved
+        levels = [
+            (count, GramSums(arrays[f"G{i}"], arrays[f"Aty{i}"]) if f"G{i}" in arrays else None)
+            for i, count in enumerate(values["counts"])
+        ]
+        return TreeSum(GramSums.add, levels), values["shards"]
 
     def _gram_shard(self, item: tuple[Span, Any]) -> GramSums:
         span, part = item
@@ -151,6 +208,7 @@ class LocalEngine:
             A = self._gram_features(X[rows[0] - span[0] : rows[1] - span[0]])
             y, weights = data.labels_of(rows), data.weights_of(rows)
             if weights is not None:
+                A[weights == 0] = 0.0  # such rows were not surveyed, and may overflow
                 root = np.sqrt(weights)[:, np.newaxis]
                 A *= root
                 y *= root
@@ -196,11 +254,13 @@ class LocalEngine:
         y = self._data.labels_of(rows)
         weights = self._data.weights_of(rows)
         y_omega = y if weights is None else y * weights[:, np.newaxis]
-        t = self._t[rows[0] : rows[1]]
+        t = self.state[rows[0] : rows[1]]
         t_old = t.copy()
         for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
             A = self._features(X[lo:hi])
             part = slice(lo, hi)
+            if weights is not None:
+                A[weights[part] == 0] = 0.0  # such rows were not surveyed, and may overflow
             np.multiply(A @ u, y[part], out=f[part])
             residual = _move(t[part], f[part], gamma, relax)
             residual *= y_omega[part]
@@ -208,6 +268,17 @@ class LocalEngine:
         wrong = predicted_codes(f * y) != self._data.codes[rows[0] : rows[1]]
         sums.wrong += wrong.sum() if weights is None else weights @ wrong
         _add_statistics(sums, f, t_old, t, gamma, weights)
+
+
+def _new_state(shape: tuple[int, int], spill: bool) -> FloatArray:
+    """Return a state of ones, in memory or in a file that nobody else sees."""
+    if not spill:
+        return np.ones(shape)
+    with tempfile.TemporaryFile(prefix="polysift-") as file:
+        state = np.memmap(file, dtype=float, mode="w+", shape=shape)
+    for lo, hi in block_spans((0, shape[0]), 2**16):
+        state[lo:hi] = 1.0
+    return state
 
 
 def _move(t: FloatArray, f: FloatArray, gamma: float, relax: float) -> FloatArray:

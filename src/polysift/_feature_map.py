@@ -12,6 +12,7 @@ from polysift._centers import uniform_centers
 from polysift._kernel import full_dimension, power_in_place
 from polysift._parallel import Workspace
 from polysift._scalers import Scaler, learn_scaler
+from polysift._statistics import ColumnStatistics
 from polysift._survey import Questions, Survey
 from polysift._types import Block, FloatArray
 
@@ -130,19 +131,19 @@ def build_feature_map(spec: MapSpec, found: Survey, dtype: Any) -> FeatureMap:
     if scheme == "uniform":
         centers = uniform_centers(box[0], box[1], n, spec.seed)
     elif found.candidates is not None:
-        centers = scaler.transform(found.candidates.rows)
+        centers = scaler.transform(found.candidates.dense_rows())
     else:
         assert not isinstance(spec.centers, str)
         centers = scaler.transform(spec.centers[:n])
     feature_map = FeatureMap(scaler, centers, spec.degree)
-    _refuse_overflow(feature_map, box, statistics.weight, dtype)
+    refuse_overflow(feature_map, statistics, dtype)
     return feature_map
 
 
-def _refuse_overflow(
-    feature_map: FeatureMap, box: FloatArray, total_weight: float, dtype: Any
-) -> None:
+def refuse_overflow(feature_map: FeatureMap, statistics: ColumnStatistics, dtype: Any) -> None:
     """Raise if a feature, or a sum of squared features, can exceed its dtype on the data's box."""
+    box = feature_map.scaler.transform(np.stack([statistics.low, statistics.high]))
+    total_weight = statistics.weight
     with np.errstate(over="ignore"):
         reach = np.log(1.0 + np.max(np.abs(feature_map.centers) @ np.abs(box).max(axis=0)))
     s = feature_map.degree
@@ -150,7 +151,7 @@ def _refuse_overflow(
     in_features = s * reach + np.log(feature_map.block_rows(dtype)) >= np.log(np.finfo(dtype).max)
     if not (in_gram or in_features):
         return
-    remedy = "Lower the degree, or use scaler='standard' or 'quantile', which keep x.c near 1."
+    remedy = "Lower the degree, or use a scaler ('standard' and 'quantile' keep x.c near 1)."
     if not in_gram:
         remedy = f"Pass X as float64. {remedy}"
     raise ValueError(

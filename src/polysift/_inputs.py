@@ -49,8 +49,10 @@ def training_source(
                 "open_data(..., target=...)."
             )
         return _known_source(estimator, X, reset)
+    y = _plain_labels(y)
     matrix, labels = validate_data(estimator, X, y, reset=reset, **_how_to_validate(X))
-    check_classification_targets(labels)
+    if labels.dtype.kind != "O":  # objects of one type that has an order serve as labels, too
+        check_classification_targets(labels)
     weights = row_weights(sample_weight, matrix.shape[0])
     names = getattr(estimator, "feature_names_in_", None)
     return ArraySource(_canonical(matrix), names, labels, weights)
@@ -61,12 +63,14 @@ def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     if sample_weight is None:
         return None
     values = np.asarray(sample_weight)
-    if values.size and not values.any():
+    if values.ndim and values.size and not values.any():
         raise ValueError(
             "sample_weight is zero for all rows, which leaves nothing to learn from. Pass None to "
             "count each row once."
         )
-    weights = _check_sample_weight(values, np.empty((n_rows, 0)), dtype=float)
+    weights = _check_sample_weight(
+        sample_weight if values.ndim == 0 else values, np.empty((n_rows, 0)), dtype=float
+    )
     if (weights < 0).any():
         row = int(np.argmax(weights < 0))
         raise ValueError(
@@ -76,11 +80,31 @@ def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     return np.asarray(weights)
 
 
+def _plain_labels(y: Any) -> Any:
+    """Return labels without missing values; objects of a plain type become an array of it."""
+    if not (isinstance(y, list | tuple) or hasattr(y, "dtype")):
+        return y
+    labels = np.asarray(y)
+    if labels.dtype.kind != "O" or labels.ndim != 1:
+        return y
+    names = {"NoneType", "NAType", "NaTType"}
+    for row, label in enumerate(labels):
+        if type(label).__name__ in names or (isinstance(label, float) and label != label):
+            raise ValueError(
+                f"Input y contains NaN or another missing value, first in row {row} (counted from "
+                "0). Drop such rows, or fill them in."
+            )
+    if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float):
+        return np.array(labels.tolist())
+    return labels
+
+
 def _known_source(estimator: Any, source: DataSource, reset: bool) -> DataSource:
     """Record a source's features in the estimator, or pick those that the estimator knows."""
     if source.n_rows == 0:
         raise ValueError("The data source has no rows; at least one is needed.")
     if reset:
+        source.check()
         estimator.n_features_in_ = source.n_features
         if source.names is not None:
             estimator.feature_names_in_ = np.array(source.names, dtype=object)
@@ -88,13 +112,14 @@ def _known_source(estimator: Any, source: DataSource, reset: bool) -> DataSource
             del estimator.feature_names_in_
         return source
     if hasattr(estimator, "feature_names_in_") and source.names is not None:
-        return source.select([str(name) for name in estimator.feature_names_in_])
+        source = source.select([str(name) for name in estimator.feature_names_in_])
     if source.n_features != estimator.n_features_in_:
         raise ValueError(
             f"X has {source.n_features} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input. Choose them with "
             "open_data(..., columns=...)."
         )
+    source.check()
     return source
 
 
@@ -116,6 +141,8 @@ def _canonical(matrix: Any) -> Any:
 
 def _frame_dtype(frame: Any) -> type:
     """Return the dtype for a pandas or polars frame; raise for a column that is not numeric."""
+    if len(frame.columns) == 0:
+        raise ValueError("Found array with 0 feature(s): X is a frame without columns.")
     all_single = True
     for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
         if not (_is_numeric(dtype) or _holds_numbers(frame[name], dtype)):
@@ -140,16 +167,24 @@ def _holds_numbers(column: Any, dtype: Any) -> bool:
 
 def _refuse_text(X: Any) -> None:
     """Raise for text in an array or a list, and say where it stands."""
+    given = X
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a polars LazyFrame; pass X.collect().")
     kind = getattr(getattr(X, "dtype", None), "kind", None)
+    if kind in ("M", "m"):
+        raise ValueError(f"X holds dates or durations ({X.dtype}). {ENCODE}")
     if kind is None and isinstance(X, list | tuple):
         X = np.asarray(X)
-        kind = X.dtype.kind
+        if X.dtype.kind not in ("U", "S", "O"):
+            return
+        X = np.asarray(X.tolist() if X.dtype.kind == "O" else given, dtype=object)
+        kind = "O"
     if kind not in ("U", "S", "O") or getattr(X, "ndim", 0) != 2:
         return
     for row, column in np.ndindex(X.shape):
         value = X[row, column]
         if isinstance(value, str | bytes):
             raise ValueError(
-                f"X has text in column {column}: could not convert string to float: {value!r} in "
-                f"row {row} (counted from 0). {ENCODE}"
+                f"X has text in column {column}: could not convert string to float: "
+                f"{str(value)!r} in row {row} (counted from 0). {ENCODE}"
             )

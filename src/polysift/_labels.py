@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.multiclass import check_classification_targets
 
 from polysift._survey import LabelPart
 from polysift._types import FloatArray, IntArray
@@ -20,7 +19,11 @@ def encode_labels(
     have none.
     """
     labels = np.unique(np.concatenate([part.distinct for part in parts]))
-    check_classification_targets(labels)
+    if labels.dtype.kind == "f" and not np.equal(labels, np.round(labels)).all():
+        raise ValueError(
+            f"y holds continuous values such as {labels[labels != np.round(labels)][0]}; a "
+            "classifier needs classes. Cut them into classes first."
+        )
     places = [np.searchsorted(labels, part.distinct) for part in parts]
     weights = None
     present = np.ones(len(labels), dtype=bool)
@@ -38,7 +41,7 @@ def encode_labels(
     classes = labels[present]
     if len(classes) < 2:
         raise ValueError(
-            f"y must hold at least two classes; got one class only, {classes[0]!r}. Rows of "
+            f"y must hold at least two classes; got one class only, {shown(classes[:1])}. Rows of "
             "weight zero do not count."
         )
     numbers = np.where(present, np.cumsum(present) - 1, -1)
@@ -47,6 +50,11 @@ def encode_labels(
         [numbers[place][part.codes] for place, part in zip(places, parts, strict=True)]
     )
     return classes, codes, weights
+
+
+def shown(labels: np.ndarray[Any, Any]) -> str:
+    """Return labels as text, without the names of numpy's types."""
+    return ", ".join(map(repr, labels.tolist()))
 
 
 def apply_class_weight(
@@ -62,10 +70,11 @@ def apply_class_weight(
     else:
         names = list(classes)
         unknown = [label for label in class_weight if label not in names]
-        if unknown:
+        # As in scikit-learn: a class that happens to be absent may have a weight, if all others do.
+        if unknown and any(label not in class_weight for label in names):
             raise ValueError(
                 f"class_weight names {unknown[0]!r}, which is not a class of y; the classes are "
-                f"{names}."
+                f"{shown(classes)}."
             )
         factors = np.array([class_weight.get(label, 1.0) for label in names], dtype=float)
         if not (np.isfinite(factors).all() and (factors > 0).all()):

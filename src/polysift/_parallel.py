@@ -12,10 +12,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, reduce
 from itertools import pairwise
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import joblib
 import numpy as np
@@ -53,34 +53,52 @@ def block_spans(span: Span, rows: int) -> Iterator[Span]:
         yield lo, min(lo + rows, stop)
 
 
-def tree_sum(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
-    """Sum ``parts`` in a fixed tree: runs of eight, then runs of eight of those, and so on.
+class TreeSum(Generic[T]):
+    """A sum in a fixed tree: runs of eight parts, then runs of eight of those, and so on.
 
-    ``add(total, part)`` may work in place on ``total``. At most one partial sum per level is alive,
-    and a worker that owns an aligned run of eight (or 64, ...) parts can add those up by itself.
+    At most one partial sum per level is alive, and a worker that owns an aligned run of eight (or
+    64, ...) parts can add those up by itself. ``levels`` is all there is to save and to go on from.
+
+    Parameters
+    ----------
+    add : callable
+        ``add(total, part)`` returns the sum; it may work in place on ``total``.
+    levels : list of (int, partial sum or None), optional
+        The levels of an interrupted sum: how many parts of its run each has, and their sum.
     """
-    levels: list[tuple[int, T | None]] = []
 
-    def push(level: int, part: T) -> None:
-        if level == len(levels):
-            levels.append((0, None))
-        count, total = levels[level]
-        total = part if total is None else add(total, part)
+    def __init__(
+        self, add: Callable[[T, T], T], levels: list[tuple[int, T | None]] | None = None
+    ) -> None:
+        self._add = add
+        self.levels = levels or []
+
+    def push(self, part: T, level: int = 0) -> None:
+        """Add the next part."""
+        if level == len(self.levels):
+            self.levels.append((0, None))
+        count, total = self.levels[level]
+        total = part if total is None else self._add(total, part)
         if count + 1 == FAN_IN:
-            levels[level] = (0, None)
-            push(level + 1, total)
+            self.levels[level] = (0, None)
+            self.push(total, level + 1)
         else:
-            levels[level] = (count + 1, total)
+            self.levels[level] = (count + 1, total)
 
+    def result(self) -> T:
+        """Return the sum of all parts; the object must not be used any more."""
+        remaining = [total for _, total in reversed(self.levels) if total is not None]
+        if not remaining:
+            raise ValueError("A sum needs at least one part.")
+        return reduce(self._add, remaining)
+
+
+def tree_sum(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
+    """Sum ``parts`` in the tree of ``TreeSum``."""
+    tree = TreeSum(add)
     for part in parts:
-        push(0, part)
-    remaining = [total for _, total in reversed(levels) if total is not None]
-    if not remaining:
-        raise ValueError("tree_sum needs at least one part.")
-    result = remaining[0]
-    for part in remaining[1:]:
-        result = add(result, part)
-    return result
+        tree.push(part)
+    return tree.result()
 
 
 def usable_jobs(n_jobs: int | None) -> int:
@@ -119,12 +137,13 @@ class Workspace(threading.local):
 class Pool:
     """Threads that map a function over items and hand the results back in order.
 
-    With one thread everything runs in the caller's. At most two results per thread wait at a time,
-    so the memory in flight is bounded whatever the number of items.
+    With one thread everything runs in the caller's. At most ``in_flight`` items (two per thread by
+    default) are worked on or wait at a time, so memory is bounded whatever their number.
     """
 
-    def __init__(self, n_threads: int) -> None:
+    def __init__(self, n_threads: int, in_flight: int | None = None) -> None:
         self.n_threads = n_threads
+        self._in_flight = in_flight or 2 * n_threads
         self._executor = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
 
     def __enter__(self) -> Pool:
@@ -146,7 +165,7 @@ class Pool:
         try:
             for item in items:
                 waiting.append(self._executor.submit(fn, item))
-                if len(waiting) >= 2 * self.n_threads:
+                if len(waiting) >= self._in_flight:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -23,11 +23,14 @@ def check_integer(name: str, value: Any, *, least: int = 1, hint: str = "") -> i
 
 def check_real(name: str, value: Any, *, positive: bool) -> float:
     """Return a finite float that is positive, or not negative; or raise a ValueError."""
-    wrong = isinstance(value, bool | np.bool_) or not isinstance(value, Real)
-    if wrong or not np.isfinite(value) or value < 0 or (positive and value == 0):
+    try:
+        number = np.nan if isinstance(value, bool | np.bool_ | str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = np.nan
+    if not np.isfinite(number) or number < 0 or (positive and number == 0):
         kind = "a positive number" if positive else "a number of at least 0"
         raise ValueError(f"{name} must be {kind}; got {value!r}.")
-    return float(value)
+    return number
 
 
 def check_choice(name: str, value: Any, choices: tuple[str | None, ...]) -> Any:
@@ -51,7 +54,9 @@ def check_n_jobs(value: Any) -> int | None:
 def check_seed(random_state: Any) -> int:
     """Return a seed: the given integer, or one drawn from the given or the global generator."""
     if isinstance(random_state, Integral) and not isinstance(random_state, bool | np.bool_):
-        return check_integer("random_state", random_state, least=0) % 2**64
+        if random_state >= 2**64:  # type: ignore[operator]
+            raise ValueError(f"random_state must be below 2**64; got {random_state!r}.")
+        return check_integer("random_state", random_state, least=0)
     if isinstance(random_state, np.random.Generator):
         return int(random_state.integers(2**31))
     try:

@@ -27,6 +27,9 @@ class Status(Enum):
     CONVERGED = "Both residuals and the change of the objective fell below tol."
     ZERO_LOSS = "Every training row has margin 1 or more: the loss is zero, which is its minimum."
     MAX_ITER = "All max_iter iterations were done."
+    TIME_LIMIT = "time_limit struck; this is the latest model."
+    INTERRUPTED = "The fit was interrupted; this is the latest model."
+    CALLBACK = "A callback asked to stop."
 
     @property
     def word(self) -> str:

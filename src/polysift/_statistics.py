@@ -78,9 +78,10 @@ def column_statistics(block: Block, weights: FloatArray) -> ColumnStatistics:
     columns, x = block.indices, block.data.astype(float)
     w = np.repeat(weights, np.diff(block.indptr))
     mean = np.bincount(columns, w * x, d) / total
-    unstored = total - np.bincount(columns, w, d)
-    squares = np.bincount(columns, w * (x - mean[columns]) ** 2, d) + unstored * mean**2
     full = np.bincount(columns, minlength=d) == block.shape[0]
+    # Rounding must not leave a full column with a bit of zeros, far away from its mean.
+    unstored = np.where(full, 0.0, np.maximum(total - np.bincount(columns, w, d), 0.0))
+    squares = np.bincount(columns, w * (x - mean[columns]) ** 2, d) + unstored * mean**2
     low, high = np.where(full, np.inf, 0.0), np.where(full, -np.inf, 0.0)
     np.minimum.at(low, columns, x)
     np.maximum.at(high, columns, x)

@@ -9,7 +9,8 @@ import numpy as np
 
 from polysift._centers import Candidates, find_candidates
 from polysift._data import DataSource, check_finite
-from polysift._parallel import Pool, Span, block_spans, tree_sum
+from polysift._monitor import Monitor
+from polysift._parallel import Pool, Span, block_spans, shard_spans, tree_sum
 from polysift._statistics import (
     ColumnStatistics,
     QuantileSketch,
@@ -66,8 +67,11 @@ class Survey:
     labels: list[LabelPart] = field(default_factory=list)
 
 
-def survey(source: DataSource, questions: Questions, pool: Pool) -> Survey:
+def survey(
+    source: DataSource, questions: Questions, pool: Pool, monitor: Monitor | None = None
+) -> Survey:
     """Visit every row of positive weight once; every value must be finite."""
+    monitor = monitor or Monitor()
 
     def merge(a: Survey, b: Survey) -> Survey:
         return Survey(
@@ -91,11 +95,15 @@ def survey(source: DataSource, questions: Questions, pool: Pool) -> Survey:
         )
         found = tree_sum(blocks, merge)
         if questions.labels:
-            distinct, codes = _distinct_labels(source.labels(part))
+            labels = source.labels(part)
+            _refuse_missing_labels(source, span[0], labels)
+            distinct, codes = _distinct_labels(labels)
             found.labels = [LabelPart(distinct, codes.astype(np.int32), weights)]
         return found
 
-    total = tree_sum(pool.map(visit_shard, source.parts()), merge)
+    rows = (stop - start for start, stop in shard_spans(source.n_rows))
+    parts = zip(rows, pool.map(visit_shard, source.parts()), strict=True)
+    total = tree_sum(monitor.watch("survey", source.n_rows, parts), merge)
     _refuse_huge_values(source, total.statistics)
     return total
 
@@ -141,6 +149,22 @@ def _survey_block(
 
 def _cut(weights: FloatArray | None, lo: int, hi: int) -> FloatArray | None:
     return None if weights is None else weights[lo:hi]
+
+
+def _refuse_missing_labels(
+    source: DataSource, first_row: int, labels: np.ndarray[Any, Any]
+) -> None:
+    if labels.dtype.kind == "O":
+        missing = np.array([label is None or label != label for label in labels], dtype=bool)
+    elif labels.dtype.kind == "f":
+        missing = np.isnan(labels)
+    else:
+        return
+    if missing.any():
+        raise ValueError(
+            f"The labels have a missing value in {source.place(first_row + int(missing.argmax()))}"
+            ". Drop such rows, or fill them in."
+        )
 
 
 def _distinct_labels(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], IntArray]:

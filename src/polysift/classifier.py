@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from polysift._admm import RHO_FLOOR, Settings, solve
-from polysift._data import DataSource, TrainingSet
-from polysift._engine import LocalEngine, predicted_codes
-from polysift._feature_map import FeatureMap, build_feature_map
+from polysift._admm import RHO_FLOOR, Settings
+from polysift._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from polysift._checkpoint import digest, stored_seed
+from polysift._data import DataSource
+from polysift._engine import predicted_codes
+from polysift._feature_map import FeatureMap
+from polysift._forecast import Forecast
 from polysift._inputs import rows_source, training_source
-from polysift._labels import apply_class_weight, encode_labels
-from polysift._parallel import Pool, Span, single_threaded_blas, usable_jobs
+from polysift._memory import parse_memory_limit
+from polysift._output import check_output, writing_predictions
+from polysift._parallel import Span, usable_jobs
 from polysift._params import (
     check_choice,
     check_integer,
@@ -31,15 +34,23 @@ from polysift._params import (
 from polysift._predict import score_shards
 from polysift._result import Result, Status
 from polysift._scalers import scaler_from_dict
-from polysift._survey import survey
+from polysift._survey import checked_weights
+from polysift._training import Job, Start, plan, train
 from polysift._types import FloatArray
 
 SOLVERS = ("paper", "converged")
 
+FLOAT32_MULTIPLE = 640.0
+"""The converged mode's rho for float32 rows, in units of the floor: 100 eps32^2 trace(G).
+
+Directions of the features that are smaller than their rounding are noise; with less the iterations
+fit it, and then drift.
+"""
+
 R = TypeVar("R")
 
 
-class FPCClassifier(ClassifierMixin, BaseEstimator):
+class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Fast polynomial kernel classification (FPC).
 
     The score of a row x is ``sum_j u_j (1 + x.c_j)^s`` with n centers ``c_j``. The coefficients u
@@ -96,7 +107,17 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
     random_state : int, RandomState, Generator or None, default=None
         The seed of the centers.
     verbose : int, default=0
-        With 1 or more, a line per iteration goes to standard error.
+        With 1 or more, progress goes to standard error: a bar where rich is installed and standard
+        error is a terminal, else lines.
+    memory_limit : str, int or float, default=None
+        What the fit may allocate beside its input: "2GB", bytes, or a fraction of the free memory;
+        None is half of what is free. The model does not depend on it, to the last bit: it decides
+        how many shards are worked on at once, and whether the per-row state goes to a file.
+    time_limit : float, default=None
+        Seconds after which the latest model is returned, with status "time_limit".
+    checkpoint : path, default=None
+        A folder in which the state of the fit is saved every few seconds. After a crash the same
+        call goes on from there, to the identical model. Remove the folder when it is done with.
 
     Attributes
     ----------
@@ -117,7 +138,8 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
     n_iter_ : int
         The iterations done.
     status_ : str
-        Why they ended: "tolerance", "converged", "zero_loss" or "max_iter".
+        Why they ended: "tolerance", "converged", "zero_loss", "max_iter", "time_limit",
+        "interrupted" or "callback".
     status_message_ : str
         The same as a sentence.
     history_ : dict of str to ndarray of shape (n_iter_,)
@@ -157,6 +179,8 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
     0.99
     """
 
+    random_state_: int
+
     def __init__(
         self,
         degree: int = 3,
@@ -174,6 +198,9 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        memory_limit: Any = None,
+        time_limit: float | None = None,
+        checkpoint: Any = None,
     ) -> None:
         self.degree = degree
         self.n_centers = n_centers
@@ -190,17 +217,21 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.memory_limit = memory_limit
+        self.time_limit = time_limit
+        self.checkpoint = checkpoint
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FPCClassifier:
         """Learn from rows and their labels.
 
         Parameters
         ----------
-        X : array-like or sparse matrix of shape (m, d)
+        X : array-like, sparse matrix or DataSource of shape (m, d)
             The rows: arrays of float32 or float64 in any order, memory maps, scipy sparse
-            matrices and arrays, pandas and polars frames.
+            matrices and arrays, pandas and polars frames, or what ``open_data`` returns.
         y : array-like of shape (m,)
-            The labels, of any type.
+            The labels, of any type; left out where X is a source, which brings its own.
         sample_weight : array-like of shape (m,), default=None
             How often each row counts: a weight of 2 equals the row given twice, and a row of
             weight zero is not there.
@@ -210,37 +241,60 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
         FPCClassifier
             The fitted classifier.
         """
-        going_on = self.warm_start and hasattr(self, "coef_")
         self._check_parameters()
+        before = {name: vars(self).get(name) for name in ("n_features_in_", "feature_names_in_")}
+        try:
+            return self._fit(X, y, sample_weight)
+        except BaseException:  # an old model stays usable
+            for name, value in before.items():
+                if value is not None:
+                    setattr(self, name, value)
+                elif hasattr(self, name):
+                    delattr(self, name)
+            raise
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> FPCClassifier:
+        going_on = self.warm_start and hasattr(self, "coef_")
         source = training_source(self, X, y, sample_weight, reset=not going_on)
-        seed: int = self.random_state_ if going_on else check_seed(self.random_state)
-        spec = check_map_spec(self, source.n_features, seed)
-        with single_threaded_blas(), Pool(usable_jobs(self.n_jobs)) as pool:
-            found = survey(source, spec.questions(source.n_features, labels=True), pool)
-            classes, codes, weights = encode_labels(found.labels)
-            weights = apply_class_weight(self.class_weight, weights, codes, classes)
-            if going_on:
-                feature_map = self._warm_map(classes)
-            else:
-                feature_map = build_feature_map(spec, found, source.dtype)
-            del found
-            data = TrainingSet(source, codes, len(classes), weights)
-            engine = LocalEngine(data, feature_map, pool)
-            result = solve(
-                engine,
-                self._settings(data.total_weight),
-                u0=self.coef_.T if going_on else None,
-                on_iteration=_print_iteration if self.verbose else None,
-            )
+        job = self._job(source, self.random_state_ if going_on else None)
+        tasks = FitTasks(self, job.settings(1.0, source.dtype).max_iter, X, y)
+        trained = train(
+            source,
+            job,
+            start=self._warm_start if going_on else None,
+            on_iteration=lambda *found: tasks.iteration(lambda: _attributes(*found)),
+        )
+        for name, value in _attributes(
+            trained.feature_map, trained.classes, trained.result.u
+        ).items():
+            setattr(self, name, value)
+        self.random_state_ = job.spec.seed
         self._map_params = self._current_map_params()
-        self.random_state_ = seed
-        self.classes_ = classes
-        self.centers_ = feature_map.centers
-        self.n_centers_ = feature_map.n_centers
-        self.degree_ = feature_map.degree
-        self.scaler_ = feature_map.scaler.to_dict()
-        self._store(result)
+        self._store(trained.result)
+        tasks.end()
         return self
+
+    def plan(self, X: Any, y: Any = None) -> Forecast:
+        """Tell what ``fit`` would cost, without fitting; prints the forecast and returns it.
+
+        Parameters
+        ----------
+        X : DataSource or array-like of shape (m, d)
+            The rows.
+        y : array-like of shape (m,), optional
+            The labels, where X is no source.
+
+        Returns
+        -------
+        Forecast
+            Rows, centers, peak memory, disk, passes, feature evaluations and time.
+        """
+        self._check_parameters()
+        probe = clone(self)
+        source = training_source(probe, X, y, None, reset=True)
+        expected = plan(source, self._job(source, None))
+        print(expected)
+        return expected
 
     def decision_function(self, X: Any) -> FloatArray:
         """Return the scores of rows.
@@ -274,6 +328,65 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
         codes = predicted_codes(self._scores(X))
         return self.classes_[codes]
 
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the accuracy on rows and their labels.
+
+        Parameters
+        ----------
+        X : DataSource or array-like of shape (m, d)
+            The rows.
+        y : array-like of shape (m,), optional
+            The labels, where X is no source.
+        sample_weight : array-like of shape (m,), default=None
+            The rows' weights.
+
+        Returns
+        -------
+        float
+            The weighted share of the rows whose class is right.
+        """
+        if not isinstance(X, DataSource):
+            return float(super().score(X, y, sample_weight))
+        check_is_fitted(self)
+        source = training_source(self, X, y, sample_weight, reset=False)
+
+        def count(span: Span, part: Any, scores: FloatArray) -> tuple[float, float]:
+            right = self.classes_[predicted_codes(scores)] == source.labels(part)
+            weights = checked_weights(source, span[0], source.weights(part))
+            if weights is None:
+                return float(np.sum(right)), float(len(right))
+            return float(weights @ right), float(weights.sum())
+
+        right, total = np.sum(list(self._score_shards(source, count)), axis=0)
+        return float(right / total)
+
+    def predict_to(
+        self, X: Any, path: Any, *, scores: bool = True, overwrite: bool = False
+    ) -> None:
+        """Write the class of each row to a Parquet or CSV file, in row order.
+
+        Rows are streamed, so neither they nor the predictions need fit in memory. The file appears
+        when it is complete; on failure nothing is left.
+
+        Parameters
+        ----------
+        X : DataSource or array-like of shape (m, d)
+            The rows.
+        path : path
+            The file, ending in .parquet or .csv. Its columns are "prediction" and, for two
+            classes, "score", else "score_" with each class.
+        scores : bool, default=True
+            Whether to write scores, too.
+        overwrite : bool, default=False
+            Whether to replace a file that exists.
+        """
+        check_is_fitted(self)
+        output = check_output(path, overwrite=overwrite)
+        source = rows_source(self, X, reset=False)
+        with writing_predictions(output, self.classes_) as writer:
+            for values in self._score_shards(source, lambda _span, _part, values: values):
+                writer.write(predicted_codes(values), values if scores else None)
+
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         source = rows_source(self, X, reset=False)
@@ -299,6 +412,7 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
             ("beta", self.beta, True),
             ("rho", self.rho, False),
             ("tol", self.tol, False),
+            ("time_limit", self.time_limit, True),
         ):
             if value is not None:
                 check_real(name, value, positive=positive)
@@ -308,9 +422,11 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
             check_choice("class_weight", self.class_weight, ("balanced", None))
         check_n_jobs(self.n_jobs)
 
-    def _settings(self, total_weight: float) -> Settings:
+    def _settings(self, total_weight: float, dtype: Any) -> Settings:
         if self.solver == "paper":
             beta = 1.0 if self.beta is None else self.beta
+            if not np.isfinite(self.alpha / beta):
+                raise ValueError(f"alpha / beta overflows: alpha={self.alpha}, beta={beta}.")
             return Settings(
                 beta=beta,
                 rho=self.alpha / beta if self.rho is None else None,
@@ -321,7 +437,7 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
         return Settings(
             beta=0.1 / total_weight if self.beta is None else self.beta,
             relative_rho=self.rho,
-            floor_multiple=self.alpha,
+            floor_multiple=self.alpha * (1.0 if dtype == np.float64 else FLOAT32_MULTIPLE),
             relax=1.7,
             max_iter=300 if self.max_iter is None else self.max_iter,
             tol=1e-3 if self.tol is None else self.tol,
@@ -330,10 +446,11 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
 
     def _current_map_params(self) -> dict[str, Any]:
         params = {name: getattr(self, name) for name in ("degree", "n_centers", "scaler")}
-        return params | {"centers": self.centers if isinstance(self.centers, str) else "given"}
+        given = None if isinstance(self.centers, str) else digest(np.asarray(self.centers, float))
+        return params | {"centers": self.centers if given is None else f"given ({given})"}
 
-    def _warm_map(self, classes: Any) -> FeatureMap:
-        """Return the current map, or raise if the current coefficients do not fit this call."""
+    def _warm_start(self, classes: Any) -> Start:
+        """Return what to go on from, or raise if it does not fit this call."""
         current = self._current_map_params() | {"classes": list(classes)}
         for name, before in (self._map_params | {"classes": list(self.classes_)}).items():
             if current[name] != before:
@@ -341,10 +458,42 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
                     f"warm_start=True goes on with {name}={before!r}, but now {name} is "
                     f"{current[name]!r}. Set warm_start=False to start anew."
                 )
-        return self._feature_map()
+        return Start(self._feature_map(), self.coef_.T)
+
+    def _job(self, source: DataSource, seed: int | None) -> Job:
+        if seed is None:
+            seed = stored_seed(self.checkpoint) if self.random_state is None else None
+        if seed is None:
+            seed = check_seed(self.random_state)
+        spec = check_map_spec(self, source.n_features, seed)
+        names = [
+            "degree",
+            "n_centers",
+            "scaler",
+            "solver",
+            "alpha",
+            "beta",
+            "rho",
+            "max_iter",
+            "tol",
+            "class_weight",
+        ]
+        parameters = {name: repr(getattr(self, name)) for name in names}
+        given = None if isinstance(spec.centers, str) else digest(spec.centers)
+        parameters["centers"] = str(given or spec.centers)
+        return Job(
+            spec=spec,
+            settings=self._settings,
+            class_weight=self.class_weight,
+            threads=usable_jobs(self.n_jobs),
+            memory_limit=parse_memory_limit(self.memory_limit),
+            time_limit=self.time_limit,
+            checkpoint=self.checkpoint,
+            parameters=parameters,
+            show=bool(self.verbose),
+        )
 
     def _store(self, result: Result) -> None:
-        self.coef_ = np.ascontiguousarray(result.u.T)
         self.rho_ = result.rho
         self.n_iter_ = result.n_iter
         self.status_ = result.status.word
@@ -354,6 +503,7 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
 
     def _warn(self, result: Result) -> None:
         """Warn; nothing else in the package does."""
+        stacklevel = 5 + (with_callbacks(_attributes) is not _attributes)  # the decorator's frame
         if result.rho_raised:
             least = RHO_FLOOR * np.finfo(float).eps * self.n_centers_
             warnings.warn(
@@ -362,7 +512,14 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
                 "exactly those of the alpha you asked for. To choose the ratio yourself, set "
                 f"rho={1.5 * least:.0e} or more; to need none, lower degree or n_centers.",
                 LinAlgWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
+            )
+        if result.status is Status.INTERRUPTED:
+            warnings.warn(
+                f"The fit was interrupted after {result.n_iter} iterations; the latest model is "
+                "kept. Fit again with warm_start=True to go on.",
+                ConvergenceWarning,
+                stacklevel=stacklevel,
             )
         if self.solver == "converged" and result.status is Status.MAX_ITER:
             last = {name: column[-1] for name, column in result.history.items()}
@@ -371,7 +528,7 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
                 f"{last['primal_residual']:.2g} and a dual one of {last['dual_residual']:.2g}; "
                 "both should fall below tol. Raise max_iter, or tol if the model is good enough.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
 
     def __sklearn_tags__(self) -> Any:
@@ -380,10 +537,13 @@ class FPCClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-def _print_iteration(k: int, row: dict[str, float]) -> None:
-    print(
-        f"polysift: iteration {k}, objective {row['objective']:.6g}, training error "
-        f"{row['training_error']:.4%}, residuals {row['primal_residual']:.2e} (primal) "
-        f"{row['dual_residual']:.2e} (dual), {row['seconds']:.1f} s",
-        file=sys.stderr,
-    )
+def _attributes(feature_map: FeatureMap, classes: Any, u: FloatArray) -> dict[str, Any]:
+    """Return the fitted attributes that prediction needs."""
+    return {
+        "classes_": classes,
+        "coef_": np.ascontiguousarray(u.T),
+        "centers_": feature_map.centers,
+        "n_centers_": feature_map.n_centers,
+        "degree_": feature_map.degree,
+        "scaler_": feature_map.scaler.to_dict(),
+    }

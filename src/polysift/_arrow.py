@@ -1,0 +1,236 @@
+"""Sources in Arrow's memory: Parquet row groups, Arrow IPC batches, tables.
+
+pyarrow is imported late: the package works without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polysift._data import DataSource, find_name
+from polysift._parallel import Span
+from polysift._types import FloatArray
+
+ENCODE = "Encode it as numbers first, or leave it out with open_data(..., columns=[...])."
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What is decoded at once: a row group, a batch, a table.
+
+    Attributes
+    ----------
+    n_rows : int
+        Its rows.
+    file : str
+        Where it comes from, for messages.
+    first_row : int
+        The number of its first row in that file.
+    load : callable
+        Takes column names, returns a pyarrow Table of them.
+    """
+
+    n_rows: int
+    file: str
+    first_row: int
+    load: Callable[[list[str]], Any]
+
+
+class ArrowSource(DataSource):
+    """Rows that arrive as Arrow tables, one unit after the other.
+
+    Each pass loads each unit once, whatever the shard borders: a part is a list of slices, which
+    copy nothing, and the workers turn it into an array.
+
+    Parameters
+    ----------
+    units : list of Unit
+        The data, in order.
+    schema : pyarrow.Schema
+        The columns that exist.
+    features : sequence of str
+        The features, in order; all must be numeric.
+    target, weight : str, optional
+        The columns of labels and of weights.
+    """
+
+    names: tuple[str, ...]
+
+    def __init__(
+        self,
+        units: list[Unit],
+        schema: Any,
+        features: Sequence[str],
+        target: str | None = None,
+        weight: str | None = None,
+    ) -> None:
+        self._units, self._schema, self._target, self._weight = units, schema, target, weight
+        self.names = tuple(features)
+        self.n_rows = sum(unit.n_rows for unit in units)
+        self.n_features = len(self.names)
+        self.has_labels = target is not None
+        types = {str(schema.field(name).type) for name in self.names}
+        self.dtype = np.dtype(np.float32 if types == {"float"} else np.float64)
+
+    @property
+    def first_unit(self) -> int:
+        """The rows of the first unit."""
+        return self._units[0].n_rows if self._units else 0
+
+    @property
+    def largest_unit(self) -> int:
+        """The rows of the largest unit: what must fit in memory, decoded."""
+        return max((unit.n_rows for unit in self._units), default=0)
+
+    def check(self) -> None:
+        """Raise for a feature or weight that is not numeric."""
+        for name in [*self.names, *([self._weight] if self._weight else [])]:
+            self._refuse_text(name)
+
+    def stream(self, spans: Iterable[Span]) -> Iterator[Any]:
+        """Yield each span as a table of slices; each unit is loaded once."""
+        import pyarrow as pa
+
+        columns = [*self.names, *filter(None, (self._target, self._weight))]
+        loaded, begin, end = None, 0, 0  # the unit in hand, and the rows it covers
+        units = iter(self._units)
+        for start, stop in spans:
+            slices = []
+            while start < stop:
+                while end <= start:
+                    unit = next(units)
+                    begin, end = end, end + unit.n_rows
+                    loaded = _load(unit, columns) if end > start else None
+                assert loaded is not None
+                upto = min(stop, end)
+                slices.append(loaded.slice(start - begin, upto - start))
+                start = upto
+            yield pa.concat_tables(slices)
+
+    def rows(self, part: Any) -> FloatArray:
+        """Return the features of a part as a new C-ordered array."""
+        out = np.empty((part.num_rows, self.n_features), dtype=self.dtype)
+        for j, name in enumerate(self.names):
+            column = part.column(name)
+            # A null becomes NaN, which check_finite reports with file, row and column.
+            out[:, j] = _as_numbers(column)
+        return out
+
+    def labels(self, part: Any) -> np.ndarray[Any, Any]:
+        """Return the labels of a part."""
+        assert self._target is not None
+        column = part.column(self._target).combine_chunks()
+        if hasattr(column, "dictionary_decode"):
+            column = column.dictionary_decode()
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+
+    def weights(self, part: Any) -> FloatArray | None:
+        """Return the weights of a part."""
+        return None if self._weight is None else _as_numbers(part.column(self._weight))
+
+    def select(self, names: Sequence[str]) -> DataSource:
+        """Return this source with the given features, in that order."""
+        for name in names:
+            find_name(name, self._schema.names, "the data")
+        return ArrowSource(self._units, self._schema, names, self._target, self._weight)
+
+    def place(self, row: int) -> str:
+        """Return how a message calls a row: by its number in its file."""
+        for unit in self._units:
+            if row < unit.n_rows:
+                return f"row {unit.first_row + row} (counted from 0) of {unit.file}"
+            row -= unit.n_rows
+        return f"row {row}"
+
+    def _refuse_text(self, name: str) -> None:
+        import pyarrow.types as kinds
+
+        kind = self._schema.field(name).type
+        numeric = (
+            kinds.is_integer(kind)
+            or kinds.is_floating(kind)
+            or kinds.is_boolean(kind)
+            or kinds.is_decimal(kind)
+        )
+        if not numeric:
+            first = next((unit for unit in self._units if unit.n_rows), None)
+            value = first.load([name]).column(name)[0].as_py() if first else None
+            where = f" of {first.file}" if first else ""
+            raise ValueError(
+                f"Column {name!r}{where} is not numeric: its type is {kind}, and row 0 holds "
+                f"{value!r}. {ENCODE}"
+            )
+
+
+def _load(unit: Unit, columns: list[str]) -> Any:
+    import pyarrow as pa
+
+    try:
+        return unit.load(columns)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(
+            f"{unit.file} cannot be read: its row group of {unit.n_rows} rows from row "
+            f"{unit.first_row} on is damaged ({error}). Write the file anew."
+        ) from error
+
+
+def _as_numbers(column: Any) -> FloatArray:
+    """Return a numeric column as float; a null becomes NaN."""
+    import pyarrow as pa
+
+    if not pa.types.is_floating(column.type) or str(column.type) == "halffloat":
+        column = column.cast(pa.float64(), safe=False)
+    return np.asarray(column.to_numpy())
+
+
+def table_units(table: Any, name: str) -> list[Unit]:
+    """Return the unit of a table in memory."""
+    return [Unit(table.num_rows, name, 0, table.select)]
+
+
+def parquet_units(fragments: Iterable[Any]) -> list[Unit]:
+    """Return one unit per row group of a Parquet data set's files, in order."""
+    units = []
+    for fragment in fragments:
+        first = 0
+        for group in fragment.split_by_row_group():
+            rows = group.row_groups[0].num_rows
+            units.append(Unit(rows, fragment.path, first, _loader(group)))
+            first += rows
+    return units
+
+
+def _loader(group: Any) -> Callable[[list[str]], Any]:
+    return lambda columns: group.to_table(columns=columns)
+
+
+def ipc_units(path: str) -> tuple[list[Unit], Any]:
+    """Return one unit per record batch of an Arrow IPC file (or stream), and its schema."""
+    import pyarrow as pa
+
+    mapped = pa.memory_map(path)
+    try:
+        reader = pa.ipc.open_file(mapped)
+    except pa.ArrowInvalid:  # the streaming format: no index, so its batches are listed once
+        mapped.seek(0)
+        table = pa.ipc.open_stream(mapped).read_all()
+        return table_units(table, path), table.schema
+    units, first = [], 0
+    for i in range(reader.num_record_batches):
+        rows = reader.get_batch(i).num_rows
+        units.append(Unit(rows, path, first, _batch_loader(reader, i)))
+        first += rows
+    return units, reader.schema
+
+
+def _batch_loader(reader: Any, i: int) -> Callable[[list[str]], Any]:
+    def load(columns: list[str]) -> Any:
+        import pyarrow as pa
+
+        return pa.Table.from_batches([reader.get_batch(i)]).select(columns)
+
+    return load

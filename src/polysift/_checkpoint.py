@@ -1,0 +1,190 @@
+"""Checkpoints: what a fit has done so far, on disk, whole or not at all.
+
+A checkpoint is a folder. ``fingerprint.json`` says what the fit is of; each ``*.state`` file holds
+arrays and a few plain values: the arrays' bytes, a JSON index with their digest, and its length. A
+file is written beside its name, flushed to disk and renamed, so that a kill at any moment leaves
+the old one or the new one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import scipy
+import sklearn
+
+from polysift._types import FloatArray
+
+MAGIC = b"polysift-state-1"
+LEAST_SECONDS = 2.0
+"""The pause between two saves; it grows with the time a save takes, to a tenth of the work."""
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used: of another fit, or damaged."""
+
+
+class Checkpoint:
+    """A folder of states of one fit.
+
+    Parameters
+    ----------
+    folder : path
+        Created if need be.
+    fingerprint : dict
+        Plain values that tell this fit from any other.
+    """
+
+    def __init__(self, folder: str | Path, fingerprint: dict[str, Any]) -> None:
+        self.folder = Path(folder)
+        self._saved_at, self._cost = perf_counter(), 0.0
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CheckpointError(
+                f"checkpoint={str(folder)!r} is no folder that can be written to: {error}"
+            ) from error
+        self._match(json.loads(json.dumps(fingerprint | machine_fingerprint())))
+
+    def due(self) -> bool:
+        """Return whether it is time for another save."""
+        return perf_counter() - self._saved_at > max(LEAST_SECONDS, 10 * self._cost)
+
+    def save(self, name: str, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
+        """Write a state, replacing the one of that name."""
+        began = perf_counter()
+        write_state(self.folder / f"{name}.state", arrays, values)
+        self._saved_at = perf_counter()
+        self._cost = self._saved_at - began
+
+    def load(self, name: str) -> tuple[dict[str, FloatArray], dict[str, Any]] | None:
+        """Return a state, or None where there is none; one that is damaged raises."""
+        path = self.folder / f"{name}.state"
+        return read_state(path) if path.exists() else None
+
+    def _match(self, fingerprint: dict[str, Any]) -> None:
+        path = self.folder / "fingerprint.json"
+        if not path.exists():
+            _replace(path, json.dumps(fingerprint, indent=1).encode())
+            return
+        try:
+            found = json.loads(path.read_text())
+            assert isinstance(found, dict)
+        except (ValueError, AssertionError):
+            raise CheckpointError(
+                f"The checkpoint {self.folder} is damaged: {path.name} is not readable. Remove "
+                "the folder to start anew."
+            ) from None
+        for key in sorted(fingerprint.keys() | found.keys()):
+            if fingerprint.get(key) != found.get(key):
+                raise CheckpointError(
+                    f"The checkpoint {self.folder} belongs to another fit: its {key} is "
+                    f"{found.get(key)!r}, this fit's is {fingerprint.get(key)!r}. Use another "
+                    "folder, or remove this one to start anew."
+                )
+
+
+def stored_seed(folder: Any) -> int | None:
+    """Return the seed of the fit a checkpoint belongs to, where there is one."""
+    try:
+        seed = json.loads((Path(folder) / "fingerprint.json").read_text())["seed"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return seed if isinstance(seed, int) else None
+
+
+def machine_fingerprint() -> dict[str, str]:
+    """Return what the last bit depends on besides data and parameters."""
+    return {
+        "processor": f"{platform.machine()} {_processor()}",
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+
+
+def _processor() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return platform.processor()
+    fields = dict(line.split(":", 1) for line in text.split("\n\n")[0].splitlines() if ":" in line)
+    words = {key.strip(): value.strip() for key, value in fields.items()}
+    return " ".join(words.get(key, "?") for key in ("model name", "cpu family", "model"))
+
+
+def digest(*arrays: Any) -> str:
+    """Return a short digest of arrays' contents."""
+    total = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        total.update(np.ascontiguousarray(array).data)
+    return total.hexdigest()
+
+
+def write_state(path: Path, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
+    """Write arrays and plain values as one file, atomically."""
+    partial = path.with_name(f".{path.name}.partial")
+    total = hashlib.blake2b(digest_size=16)
+    index = []
+    try:
+        with open(partial, "wb") as file:
+            file.write(MAGIC)
+            for name, array in arrays.items():
+                flat = np.ascontiguousarray(array)
+                index.append([name, flat.dtype.str, list(flat.shape), file.tell()])
+                total.update(flat.data)
+                file.write(flat.data)
+            footer = {"arrays": index, "values": values}
+            total.update(json.dumps(footer).encode())
+            text = json.dumps(footer | {"digest": total.hexdigest()}).encode()
+            file.write(text + len(text).to_bytes(8, "little"))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def read_state(path: Path) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+    """Read what ``write_state`` wrote; anything else raises ``CheckpointError``."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise ValueError("it does not begin as it should")
+            end = file.seek(-8, os.SEEK_END)
+            length = int.from_bytes(file.read(8), "little")
+            file.seek(end - length)
+            footer = json.loads(file.read(length))
+            expected = footer.pop("digest")
+            total = hashlib.blake2b(digest_size=16)
+            arrays = {}
+            for name, kind, shape, offset in footer["arrays"]:
+                dtype = np.dtype(kind)
+                size = int(np.prod(shape)) * dtype.itemsize
+                if not 0 <= offset <= offset + size <= end:
+                    raise ValueError("an array lies outside the file")
+                file.seek(offset)
+                arrays[name] = np.frombuffer(file.read(size), dtype).reshape(shape).copy()
+                total.update(arrays[name].data)
+            total.update(json.dumps(footer).encode())
+        if total.hexdigest() != expected:
+            raise ValueError("its checksum is wrong")
+    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        raise CheckpointError(
+            f"The checkpoint {path} is damaged ({error}); it was not used. Remove the folder "
+            f"{path.parent} to start anew."
+        ) from error
+    return arrays, footer["values"]
+
+
+def _replace(path: Path, content: bytes) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    partial.write_bytes(content)
+    os.replace(partial, path)

@@ -1,0 +1,166 @@
+"""What a fit will cost, told before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+
+from polysift._admm import Settings
+from polysift._data import ArraySource, DataSource, TrainingSet
+from polysift._engine import LocalEngine
+from polysift._feature_map import FeatureMap
+from polysift._memory import Resources, Shape, megabytes, peak_bytes, state_bytes
+from polysift._parallel import Pool, shard_spans, single_threaded_blas
+from polysift._scalers import AffineScaler
+
+SETTLED_ROWS = 2000
+"""Above so many rows the paper's stopping rule with its defaults strikes after two iterations."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What ``plan`` expects of a fit; ``print`` shows it as a table.
+
+    Attributes
+    ----------
+    rows, features, centers, classes : int
+        The size of the problem.
+    threads, shards_in_flight : int
+        How it would be worked on.
+    spilled : bool
+        Whether the per-row state goes to a file.
+    peak_memory : int
+        The most that the fit allocates at once, in bytes, beside its input.
+    memory_limit : int
+        What it may allocate, in bytes.
+    disk : int
+        Temporary files, in bytes.
+    passes : int
+        Passes over the data, at most.
+    feature_evaluations : int
+        Kernel features to compute in all these passes.
+    seconds : float
+        The time, from a short calibration on this machine; at most, where a stopping rule may
+        strike earlier.
+    """
+
+    rows: int
+    features: int
+    centers: int
+    classes: int
+    threads: int
+    shards_in_flight: int
+    spilled: bool
+    peak_memory: int
+    memory_limit: int
+    disk: int
+    passes: int
+    feature_evaluations: int
+    seconds: float
+
+    def __str__(self) -> str:
+        state = " (per-row state in a temporary file)" if self.spilled else ""
+        return "\n".join(
+            f"{name:<21}{value}"
+            for name, value in (
+                ("rows x features", f"{self.rows:,} x {self.features}"),
+                ("centers, classes", f"{self.centers:,}, {self.classes}"),
+                ("threads", f"{self.threads}, {self.shards_in_flight} shards in flight"),
+                (
+                    "peak memory",
+                    f"{megabytes(self.peak_memory)} beside the input{state}; "
+                    f"the limit is {megabytes(self.memory_limit)}",
+                ),
+                ("temporary files", megabytes(self.disk)),
+                ("passes over the data", f"{self.passes}"),
+                ("feature evaluations", f"{self.feature_evaluations:.3g}"),
+                ("time", f"about {_duration(self.seconds)}"),
+            )
+        )
+
+
+def expected_sweeps(settings: Settings, rows: int) -> int:
+    """Return how many sweeps a fit will take, at most where it cannot be told."""
+    if settings.until_converged:
+        return settings.max_iter
+    if settings.tol == 0:
+        return settings.max_iter - 1
+    early = rows > SETTLED_ROWS and settings.beta >= 1 and settings.tol >= 5e-4
+    return min(settings.max_iter, 2) if early else settings.max_iter
+
+
+def forecast(
+    source: DataSource,
+    shape: Shape,
+    resources: Resources,
+    settings: Settings,
+    *,
+    degree: int,
+    classes: int,
+    memory_limit: int,
+    disk: int,
+) -> Forecast:
+    """Return the forecast of a fit; takes a fraction of a second to calibrate."""
+    sweeps = expected_sweeps(settings, shape.rows)
+    gram, sweep, survey = _calibrate(shape, resources, degree, source.dtype)
+    reading = _reading_seconds(source)
+    passes = 2 + sweeps
+    seconds = shape.rows * (survey + gram + sweeps * sweep) + passes * reading
+    seconds += shape.centers**3 / 3 * gram / max(shape.centers, 1) ** 2  # the Cholesky factor
+    return Forecast(
+        rows=shape.rows,
+        features=shape.features,
+        centers=shape.centers,
+        classes=classes,
+        threads=resources.threads,
+        shards_in_flight=resources.in_flight,
+        spilled=resources.spill,
+        peak_memory=peak_bytes(shape, resources),
+        memory_limit=memory_limit,
+        disk=disk + (state_bytes(shape) if resources.spill else 0),
+        passes=passes,
+        feature_evaluations=shape.rows * shape.centers * (1 + sweeps),
+        seconds=seconds,
+    )
+
+
+def _calibrate(
+    shape: Shape, resources: Resources, degree: int, dtype: np.dtype
+) -> tuple[float, float, float]:
+    """Return seconds per row of the Gram matrix, a sweep and the survey, on random rows."""
+    n, d, K = shape.centers, shape.features, shape.columns
+    wanted = int(np.clip(2e9 / (n * n), 4096, 65536)) * resources.threads
+    rows = min(shape.rows, wanted)
+    rng = np.random.default_rng(0)
+    X = rng.random((rows, d), dtype=dtype.type)
+    plain = AffineScaler(np.zeros(d), np.full(d, 1 / d), np.zeros(d), np.ones(d))
+    data = TrainingSet(ArraySource(X), rng.integers(0, max(K, 2), rows), max(K, 2))
+    with single_threaded_blas(), Pool(resources.threads, resources.in_flight) as pool:
+        engine = LocalEngine(data, FeatureMap(plain, rng.random((n, d)), degree), pool)
+        u = np.zeros((n, K))
+        engine.sweep(u, 1.0, 1.0)  # the first touch of the buffers is not the rule
+        began = perf_counter()
+        engine.sweep(u, 1.0, 1.0)
+        swept = perf_counter()
+        engine.gram()
+        done = perf_counter()
+    return (done - swept) / rows, (swept - began) / rows, 3e-9 * d
+
+
+def _reading_seconds(source: DataSource) -> float:
+    """Return the time of reading all rows once, judged by the first two shards."""
+    spans = shard_spans(source.n_rows)[:2]
+    began = perf_counter()
+    rows = sum(source.rows(part).shape[0] for part in source.stream(spans))
+    seconds = perf_counter() - began
+    # A unit that is larger than the shards was decoded whole, and serves its other rows too.
+    served = min(max(rows, getattr(source, "first_unit", 0)), source.n_rows)
+    return seconds * source.n_rows / max(served, 1)
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,175 @@
+"""How much memory there is, how much a fit takes, and how to make it take less."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from numbers import Real
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polysift._data import DataSource
+from polysift._parallel import FAN_IN, shard_spans
+from polysift._statistics import SKETCH_SIZE
+
+UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+BLOCK_BUFFERS = 24e6
+"""What a thread holds for blocks of any shape: features, scratch, rows, margins."""
+
+
+def free_memory() -> int:
+    """Return the bytes this process may still take: the machine's, or its container's if less."""
+    free = _available()
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        (
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
+        ),
+    ):
+        try:
+            free = min(free, int(Path(limit).read_text()) - int(Path(used).read_text()))
+        except (OSError, ValueError):  # no such file, or "max"
+            continue
+    return max(free, 0)
+
+
+def _available() -> int:
+    try:
+        text = Path("/proc/meminfo").read_text()
+        return int(re.search(r"MemAvailable:\s+(\d+) kB", text).group(1)) * 1024  # type: ignore[union-attr]
+    except (OSError, AttributeError):
+        pass
+    try:  # no count of what is free: half of what there is
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    except (AttributeError, ValueError, OSError):
+        return 2 * 2**30
+
+
+def parse_memory_limit(value: Any) -> int:
+    """Return bytes: of "2GB", a number, a fraction of what is free, or None for half of that."""
+    if value is None:
+        return free_memory() // 2
+    if isinstance(value, str):
+        match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?I?B?)\s*", value.upper())
+        if match and match[2] in UNITS and match[1].count(".") <= 1 and float(match[1]) > 0:
+            return int(float(match[1]) * UNITS[match[2]])
+    elif isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value)):
+        number = float(value)
+        if 0 < number <= 1 and not isinstance(value, int):
+            return int(number * free_memory())
+        if number >= 1:
+            return int(number)
+    raise ValueError(
+        'memory_limit must be a size such as "2GB", a number of bytes, or a fraction of the free '
+        f"memory such as 0.5; got {value!r}."
+    )
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What determines the memory of a fit: rows, features, centers, label columns, and so on."""
+
+    rows: int
+    features: int
+    centers: int
+    columns: int
+    itemsize: int
+    weighted: bool
+    quantiles: bool
+    unit_bytes: int
+
+    @classmethod
+    def of(
+        cls, source: DataSource, centers: int, columns: int, *, weighted: bool, quantiles: bool
+    ) -> Shape:
+        """Return the shape of a fit on a source."""
+        itemsize = source.dtype.itemsize
+        return cls(
+            source.n_rows,
+            source.n_features,
+            centers,
+            columns,
+            itemsize,
+            weighted,
+            quantiles,
+            getattr(source, "largest_unit", 0) * (source.n_features + 2) * itemsize,
+        )
+
+
+@dataclass(frozen=True)
+class Resources:
+    """How a fit works: threads, shards in flight, and whether the state lies in a file."""
+
+    threads: int
+    in_flight: int
+    spill: bool = False
+
+
+def state_bytes(shape: Shape) -> int:
+    """Return the size of the solver's per-row state."""
+    return 8 * shape.rows * shape.columns
+
+
+def peak_bytes(shape: Shape, resources: Resources) -> int:
+    """Return the most that a fit holds at once, beside its input."""
+    shards = shard_spans(shape.rows)
+    shard_rows = max(stop - start for start, stop in shards)
+    levels = 1 + int(np.log(max(len(shards), 2)) / np.log(FAN_IN))
+    n, d, K = shape.centers, shape.features, shape.columns
+    square = 8 * n * (n + K)
+    waiting = resources.in_flight + levels
+
+    kept = shape.rows * (1 + (8 if shape.weighted else 0))
+    kept += 0 if resources.spill else state_bytes(shape)
+    # Rows that arrive in files: a unit in hand and the next one, and the shards cut from them.
+    reading = 2 * shape.unit_bytes
+    if shape.unit_bytes:
+        reading += resources.in_flight * shard_rows * d * shape.itemsize
+    per_thread = BLOCK_BUFFERS + 2048 * n * 8 + 8 * 8192 * K * 10
+    survey = 4 * shape.rows + waiting * 8 * n * d
+    survey += resources.threads * 4 * 8 * max(2**20, 64 * d)
+    if shape.quantiles:
+        survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)
+    gram = resources.threads * (per_thread + square) + waiting * square
+    solve = 3 * square + resources.threads * per_thread
+    return int(kept + reading + max(survey, gram, solve))
+
+
+def fit_in(limit: int, shape: Shape, threads: int) -> Resources:
+    """Return the fastest way to work within ``limit`` bytes, or raise with the knob to turn."""
+    for resources in _choices(threads):
+        if peak_bytes(shape, resources) <= limit:
+            return resources
+    least = peak_bytes(shape, Resources(1, 1, spill=True))
+    n = shape.centers
+    while n > 1 and peak_bytes(replace(shape, centers=n), Resources(1, 1, spill=True)) > limit:
+        n = n * 9 // 10
+    remedy = f"Set memory_limit to {megabytes(least)} or more"
+    if peak_bytes(replace(shape, centers=n), Resources(1, 1, spill=True)) <= limit:
+        remedy += f", or n_centers to {n} or less"
+    raise MemoryError(
+        f"This fit needs {megabytes(least)} at the least ({shape.rows:,} rows, {shape.features} "
+        f"features, {shape.centers} centers), but memory_limit allows {megabytes(limit)}. {remedy}."
+    )
+
+
+def _choices(threads: int) -> list[Resources]:
+    """Return ways to work, fastest first: fewer shards in flight, then a spilled state."""
+    counts = sorted({threads, max(1, threads // 2), 1}, reverse=True)
+    return [
+        Resources(t, flight, spill)
+        for spill in (False, True)
+        for t in counts
+        for flight in sorted({2 * t, t}, reverse=True)
+    ]
+
+
+def megabytes(size: float) -> str:
+    """Return a size as text, in MB below a gigabyte and in GB above."""
+    return f"{size / 1e6:,.0f} MB" if size < 1e9 else f"{size / 1e9:,.2f} GB"

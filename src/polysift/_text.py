@@ -1,0 +1,349 @@
+"""From CSV text to memory maps: one streaming pass, whose numbers stay in a temporary folder."""
+
+from __future__ import annotations
+
+import csv
+import operator
+import re
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polysift._data import find_name
+from polysift._inputs import ENCODE
+from polysift._libsvm import (
+    Labels,
+    ParsedText,
+    is_gzip,
+    load_pyarrow,
+    open_binary,
+    parse_libsvm,
+    reading,
+    temporary_folder,
+)
+
+__all__ = ["ParsedText", "parse_csv", "parse_libsvm"]
+
+BLOCK_BYTES = 1 << 20
+"""Bytes of text that are parsed at a time; pyarrow reads some 32 blocks ahead."""
+
+SAMPLE_LINES, LONGEST_LINE = 20, 1 << 24
+"""The lines from which delimiter and header are inferred, and the characters read of each."""
+
+MISSING = ("", "#N/A", "-NaN", "-nan", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null")
+"""Fields that stand for a missing value."""
+
+KINDS = ("string", "bool", "double", "float64", "float32", "int64", "int32", "int16", "int8")
+"""The names that ``column_types`` takes; the first for labels only."""
+
+CONVERSION = re.compile(r"(?s)column #(\d+): Row #(\d+): .*?: (?:invalid value '(.*)')?")
+RAGGED = re.compile(r"(?s)Row #(\d+): Expected (\d+) columns, got (\d+): (.*)")
+"""What pyarrow says of a field that does not convert, and of a row that is too long or short."""
+
+
+def parse_csv(
+    path: Path,
+    *,
+    target: str | int | None,
+    weight: str | int | None,
+    columns: Sequence[str | int] | None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    column_types: Mapping[str | int, str] | None = None,
+) -> ParsedText:
+    """Parse a CSV file, plain or .gz, with bounded memory.
+
+    Parameters
+    ----------
+    path : Path
+        The file: UTF-8 text, gzip-compressed where the name ends in .gz.
+    target, weight : str, int or None
+        The columns of labels and weights, by name or position; None where there are none.
+    columns : sequence of str and int, or None
+        The features, in the order of X; None takes all but target and weight.
+    header : bool or None
+        Whether the first line holds names; None infers it from the first two lines.
+    delimiter : str or None
+        One character; None infers it among comma, semicolon, tab, bar and space.
+    column_types : mapping from column to pyarrow type name, or None
+        How to read labels where the first rows do not tell ("string"), or features that are not
+        written as numbers ("bool" reads true and false as 1 and 0).
+    """
+    load_pyarrow()
+    table = _inspect(Path(path), header, delimiter)
+    plan = _assign(table, target, weight, columns, column_types or {})
+    with temporary_folder() as folder:
+        return _convert(table, plan, folder)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A CSV file and how it is cut into rows and columns; ``skip`` rows precede the data."""
+
+    path: Path
+    delimiter: str
+    names: tuple[str, ...] | None
+    width: int
+    skip: int
+    block_bytes: int
+
+    def find(self, column: str | int) -> int:
+        """Return the position of a column, from 0, or raise."""
+        if isinstance(column, str) and self.names is None:
+            raise ValueError(
+                f"{self.path} has no header line, so there is no column {column!r}. Pass its "
+                f"position, 0 to {self.width - 1}, or header=True if the first line holds names."
+            )
+        if isinstance(column, str):
+            return find_name(column, self.names or (), str(self.path))
+        place = operator.index(column)
+        if not -self.width <= place < self.width:
+            raise ValueError(
+                f"There is no column {place} in {self.path}, which has {self.width} columns. Pass "
+                f"a position from 0 to {self.width - 1}, or a negative one to count from the end."
+            )
+        return place % self.width
+
+    def key(self, place: int) -> str:
+        """Return what a user writes to name a column."""
+        return str(place) if self.names is None else repr(self.names[place])
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """Which columns are read as what; ``kinds`` holds pyarrow types, in the order of reading.
+
+    ``inferred`` says whether the type of the labels is.
+    """
+
+    features: list[int]
+    target: int | None
+    weight: int | None
+    kinds: dict[int, Any]
+    inferred: bool
+
+
+def _inspect(path: Path, header: bool | None, delimiter: str | None) -> _Table:
+    """Find delimiter, names and number of columns in the first lines."""
+    if delimiter is not None and len(delimiter) != 1:
+        raise ValueError(f"delimiter must be one character or None; got {delimiter!r}.")
+    with reading(path), open_binary(path) as raw, TextIOWrapper(raw, "utf-8-sig") as text:
+        lines = [text.readline(LONGEST_LINE) for _ in range(SAMPLE_LINES)]
+    mark = delimiter or max(",;\t| ", key=lambda mark: _promise(lines, mark))
+    rows = _split(lines, mark)
+    filled = [row for row in rows if row]
+    if not filled:
+        raise ValueError(f"{path} is empty. It must hold at least one row of numbers.")
+    names = None
+    if _has_header(filled) if header is None else header:
+        names = tuple(name.strip() for name in filled[0])
+        name, count = Counter(names).most_common(1)[0]
+        if count > 1:
+            raise ValueError(f"{path} has {count} columns named {name!r}. Rename all but one.")
+    skip = 0 if names is None else rows.index(filled[0]) + 1  # pyarrow counts blank lines here
+    longest = max(len(line.encode()) for line in lines)
+    return _Table(path, mark, names, len(filled[0]), skip, max(BLOCK_BYTES, 2 * longest))
+
+
+def _split(lines: Sequence[str], mark: str) -> list[list[str]]:
+    """Cut lines into fields; a blank line has none."""
+    try:
+        return list(csv.reader(lines, delimiter=mark))
+    except csv.Error:  # a field of more than 131072 characters: most likely the wrong delimiter
+        return [[line] if line.strip() else [] for line in lines]
+
+
+def _promise(lines: Sequence[str], mark: str) -> tuple[bool, int, int]:
+    """Prefer a delimiter that cuts all lines into as many fields, then one that yields numbers."""
+    rows = [row for row in _split(lines, mark) if row]
+    widths = [len(row) for row in rows] or [0]
+    numbers = sum(_is_number(text) for row in rows for text in row)
+    return len(set(widths)) == 1 and widths[0] > 1, numbers, widths[0]
+
+
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell names from data: names are words above numbers, or the line holds nothing but words."""
+    words = [not (_is_number(text) or text.strip() in MISSING) for text in rows[0]]
+    below = rows[1] if len(rows) > 1 else []
+    over_numbers = any(word and _is_number(text) for word, text in zip(words, below, strict=False))
+    return over_numbers or all(words)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
+
+def _assign(
+    table: _Table,
+    target: str | int | None,
+    weight: str | int | None,
+    columns: Sequence[str | int] | None,
+    column_types: Mapping[str | int, str],
+) -> _Plan:
+    """Find the columns and the type of each."""
+    if isinstance(columns, str):
+        raise ValueError(f"columns must be a sequence; got {columns!r}. Pass [{columns!r}].")
+    y, w = (None if column is None else table.find(column) for column in (target, weight))
+    rest = [place for place in range(table.width) if place not in (y, w)]
+    features = rest if columns is None else [table.find(column) for column in columns]
+    if not features:
+        raise ValueError(f"No column of {table.path} is left as a feature. Pass at least one.")
+    used = [*features, *(place for place in (y, w) if place is not None)]
+    place, count = Counter(used).most_common(1)[0]
+    if count > 1:
+        raise ValueError(
+            f"Column {table.key(place)} of {table.path} is used {count} times. A column is the "
+            "target, the weight, or once among columns."
+        )
+    given = {table.find(column): name for column, name in column_types.items()}
+    kinds = dict.fromkeys(used, load_pyarrow().float64())
+    kinds.update({p: _kind(table, p, given[p], p == y) for p in used if p in given})
+    if y is not None and y not in given:
+        kinds[y] = _infer_kind(table, y)
+    return _Plan(features, y, w, kinds, inferred=y not in given)
+
+
+def _kind(table: _Table, place: int, name: str, is_label: bool) -> Any:
+    """Return the pyarrow type of a name, where a column can be read as that type."""
+    kinds = KINDS if is_label else KINDS[1:]
+    if name not in kinds:
+        raise ValueError(
+            f"column_types gives {name!r} for column {table.key(place)}; expected one of "
+            f"{', '.join(map(repr, kinds))}."
+        )
+    return load_pyarrow().type_for_alias(name)
+
+
+def _infer_kind(table: _Table, target: int) -> Any:
+    """Return the type of the labels of the first block; dates and times count as text."""
+    pyarrow = load_pyarrow()
+    plan = _Plan([], target, None, {target: None}, inferred=True)
+    with closing(_batches(table, plan)) as batches:
+        found = next((batch.schema.types[0] for batch in batches), None)
+    plain = (pyarrow.bool_(), pyarrow.int64(), pyarrow.float64())
+    return found if found in plain else pyarrow.string()
+
+
+def _batches(table: _Table, plan: _Plan) -> Generator[Any]:
+    """Yield the columns of a plan as record batches; an error names row and column."""
+    pyarrow = load_pyarrow()
+    read = pyarrow.csv.ReadOptions(
+        use_threads=False,  # else pyarrow does not number the rows in its messages
+        block_size=table.block_bytes,
+        column_names=[str(place) for place in range(table.width)],
+        skip_rows_after_names=table.skip,
+    )
+    parse = pyarrow.csv.ParseOptions(delimiter=table.delimiter, newlines_in_values=True)
+    convert = pyarrow.csv.ConvertOptions(
+        include_columns=[str(place) for place in plan.kinds],
+        column_types={str(place): kind for place, kind in plan.kinds.items() if kind},
+        null_values=MISSING,
+        strings_can_be_null=plan.inferred,  # who asks for text may have a class named NA
+    )
+    packing = "gzip" if is_gzip(table.path) else None
+    try:
+        with (
+            reading(table.path),
+            pyarrow.input_stream(str(table.path), compression=packing) as stream,
+            pyarrow.csv.open_csv(stream, read, parse, convert) as batches,
+        ):
+            yield from batches
+    except pyarrow.ArrowInvalid as error:
+        raise ValueError(_explain(table, plan, str(error))) from error
+
+
+def _convert(table: _Table, plan: _Plan, folder: Path) -> ParsedText:
+    """Write the features batch by batch, and gather labels and weights."""
+    d, n_rows, file = len(plan.features), 0, folder / "X"
+    labels, weights = Labels(), []
+    with file.open("wb") as out:
+        for batch in _batches(table, plan):
+            _refuse_missing(table, plan, batch, n_rows)
+            columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns[:d]]
+            np.column_stack(columns).astype(float, copy=False).tofile(out)
+            if plan.target is not None:
+                _add_labels(labels, batch.column(d))
+            if plan.weight is not None:
+                weights.append(batch.columns[-1].to_numpy(zero_copy_only=False).astype(float))
+            n_rows += batch.num_rows
+    if not n_rows:
+        raise ValueError(f"{table.path} holds a header line and no rows.")
+    X = np.memmap(file, np.float64, "r", shape=(n_rows, d))
+    names = None if table.names is None else tuple(table.names[place] for place in plan.features)
+    y = labels.finish() if plan.target is not None else None
+    w = np.concatenate(weights) if plan.weight is not None else None
+    return ParsedText(X, names, y, w, folder)
+
+
+def _add_labels(labels: Labels, column: Any) -> None:
+    if column.type == "string":
+        packed = column.dictionary_encode()
+        labels.add(packed.indices.to_numpy(), packed.dictionary.to_pylist())
+    else:
+        labels.add(column.to_numpy(zero_copy_only=False))
+
+
+def _refuse_missing(table: _Table, plan: _Plan, batch: Any, first_row: int) -> None:
+    """Raise for the first field without a value."""
+    compute, found = load_pyarrow().compute, []
+    for place, column in zip(plan.kinds, batch.columns, strict=True):
+        if column.type == "string":
+            empty = compute.equal(compute.utf8_trim_whitespace(column), "")
+            column = compute.if_else(empty, None, column)
+        if column.null_count:
+            found.append((compute.index(column.is_null(), True).as_py(), place))
+    if found:
+        row, place = min(found)
+        raise ValueError(_mismatch(table, plan, place, first_row + row, ""))
+
+
+def _explain(table: _Table, plan: _Plan, message: str) -> str:
+    """Put a message of pyarrow into the words of this package, where its wording is known."""
+    if found := CONVERSION.search(message):
+        column, row, text = found.groups()
+        return _mismatch(table, plan, int(column), int(row) - 1 - table.skip, text)
+    if found := RAGGED.search(message):
+        row, wanted, got, text = found.groups()
+        return (
+            f"{table.path} has {got} fields instead of {wanted} in row "
+            f"{int(row) - 1 - table.skip} (counted from 0): {text[:80]!r}. Mend this row, or pass "
+            f"the delimiter if it is not {table.delimiter!r}."
+        )
+    return (
+        f"{table.path} cannot be read as CSV with the delimiter {table.delimiter!r}: {message}. "
+        "A quotation mark that is not closed, or a very long line, is a likely reason."
+    )
+
+
+def _mismatch(table: _Table, plan: _Plan, place: int, row: int, text: str | None) -> str:
+    """Say which field is not of the type its column is read as, and what to do."""
+    key = table.key(place)
+    where = f"column {key}, row {row} (counted from 0)"
+    if text is None:
+        return f"{table.path} has text that is not UTF-8 in {where}. Save the file as UTF-8."
+    if text.strip() in MISSING:
+        advice = "Fill it in, for example with sklearn.impute.SimpleImputer, or leave it out."
+        if place == plan.target:
+            advice = f"Leave it out or, if NA is a class, pass column_types={{{key}: 'string'}}."
+        return f"{table.path} has a missing value in {where}: it is empty, NA or NaN. {advice}"
+    if place == plan.target:
+        wanted = "the first rows look like" if plan.inferred else "column_types asks for"
+        other = "double" if _is_number(text) else "string"
+        return (
+            f"{table.path} has the label {text!r} in {where}, where {wanted} {plan.kinds[place]}. "
+            f"Pass column_types={{{key}: {other!r}}} to read all labels as that type."
+        )
+    advice = "Weights must be numbers." if place == plan.weight else ENCODE
+    if text.strip().lower() in ("true", "false"):
+        advice = f"Pass column_types={{{key}: 'bool'}} to read the column as 1 and 0."
+    return f"{table.path} has text in {where}: could not convert {text!r} to a number. {advice}"

@@ -1,0 +1,191 @@
+"""A whole training run: survey, budget, feature map, engine, solver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from polysift._admm import Settings, solve
+from polysift._checkpoint import Checkpoint, digest
+from polysift._data import DataSource, TrainingSet
+from polysift._engine import LocalEngine
+from polysift._feature_map import FeatureMap, MapSpec, build_feature_map, refuse_overflow
+from polysift._forecast import Forecast, forecast
+from polysift._labels import apply_class_weight, encode_labels
+from polysift._memory import Shape, fit_in
+from polysift._monitor import Monitor, OutOfTime
+from polysift._parallel import Pool, shard_spans, single_threaded_blas
+from polysift._result import Result
+from polysift._survey import Survey, survey
+from polysift._types import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to train and within which limits: the checked parameters of a classifier.
+
+    Attributes
+    ----------
+    spec : MapSpec
+        The feature map.
+    settings : callable
+        Takes the total weight of the rows and their dtype, returns the solver's settings.
+    class_weight : dict, "balanced" or None
+        Weights of the classes.
+    threads : int
+        Threads at most.
+    memory_limit : int
+        Bytes that may be allocated.
+    time_limit : float or None
+        Seconds.
+    checkpoint : str or None
+        A folder.
+    parameters : dict
+        Plain values that tell this job from others, for the checkpoint.
+    show : bool
+        Whether to show progress.
+    """
+
+    spec: MapSpec
+    settings: Callable[[float, Any], Settings]
+    class_weight: Any
+    threads: int
+    memory_limit: int
+    time_limit: float | None
+    checkpoint: Any
+    parameters: dict[str, Any]
+    show: bool
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a warm start goes on from: a feature map and coefficients (n, K)."""
+
+    feature_map: FeatureMap
+    u: FloatArray
+
+
+@dataclass(frozen=True)
+class Trained:
+    """The outcome of a training run."""
+
+    feature_map: FeatureMap
+    classes: Any
+    result: Result
+
+
+def train(
+    source: DataSource,
+    job: Job,
+    *,
+    start: Callable[[Any], Start] | None = None,
+    on_iteration: Callable[[FeatureMap, Any, FloatArray], bool] | None = None,
+) -> Trained:
+    """Run a job. ``start`` takes the classes found and returns what to go on from."""
+    resources = fit_in(job.memory_limit, _shape(source, job.spec, 2), job.threads)
+    with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
+        try:
+            with Pool(resources.threads, resources.in_flight) as pool:
+                questions = job.spec.questions(source.n_features, labels=True)
+                found = survey(source, questions, pool, monitor)
+            classes, codes, row_weights = encode_labels(found.labels)
+            begin = None if start is None else start(classes)
+            if begin is None:
+                feature_map = build_feature_map(job.spec, found, source.dtype)
+            else:
+                feature_map = begin.feature_map
+                refuse_overflow(feature_map, found.statistics, source.dtype)
+            weights = apply_class_weight(job.class_weight, row_weights, codes, classes)
+            data = TrainingSet(source, codes, len(classes), weights)
+            checkpoint = None
+            if job.checkpoint is not None:
+                mark = _fingerprint(job, source, found, data, begin)
+                checkpoint = Checkpoint(job.checkpoint, mark)
+            del found
+            shape = _shape(source, job.spec, len(classes), weighted=weights is not None)
+            resources = fit_in(job.memory_limit, shape, job.threads)
+            with Pool(resources.threads, resources.in_flight) as pool:
+                engine = LocalEngine(
+                    data,
+                    feature_map,
+                    pool,
+                    monitor=monitor,
+                    checkpoint=checkpoint,
+                    spill=resources.spill,
+                )
+                result = solve(
+                    engine,
+                    job.settings(data.total_weight, source.dtype),
+                    u0=None if begin is None else begin.u,
+                    monitor=monitor,
+                    checkpoint=checkpoint,
+                    on_iteration=on_iteration and partial(on_iteration, feature_map, classes),
+                )
+        except OutOfTime as late:
+            raise TimeoutError(_too_late(source, job, late)) from None
+    return Trained(feature_map, classes, result)
+
+
+def plan(source: DataSource, job: Job) -> Forecast:
+    """Return the forecast of a job; the number of classes is that of the first shards."""
+    spans = shard_spans(source.n_rows)[:2]
+    labels = [np.unique(source.labels(part)) for part in source.stream(spans)]
+    classes = max(len(np.unique(np.concatenate(labels))), 2)
+    shape = _shape(source, job.spec, classes)
+    resources = fit_in(job.memory_limit, shape, job.threads)
+    return forecast(
+        source,
+        shape,
+        resources,
+        job.settings(float(source.n_rows), source.dtype),
+        degree=job.spec.degree,
+        classes=classes,
+        memory_limit=job.memory_limit,
+        disk=source.disk,
+    )
+
+
+def _shape(source: DataSource, spec: MapSpec, classes: int, *, weighted: bool = False) -> Shape:
+    scheme, n = spec.resolve(source.n_features)
+    columns = 1 if classes == 2 else classes
+    return Shape.of(
+        source,
+        min(n, source.n_rows) if scheme in ("first", "random") else n,
+        columns,
+        weighted=weighted,
+        quantiles=spec.scaler == "quantile",
+    )
+
+
+def _fingerprint(
+    job: Job, source: DataSource, found: Survey, data: TrainingSet, begin: Start | None
+) -> dict[str, Any]:
+    """Return what tells this fit from any other; the data enter by digests of what was surveyed."""
+    statistics = found.statistics
+    codes: IntArray = data.codes
+    return {
+        **job.parameters,
+        "rows": source.n_rows,
+        "features": source.n_features,
+        "dtype": str(source.dtype),
+        "seed": job.spec.seed,
+        "data": digest(statistics.low, statistics.high, statistics.mean, statistics.squares),
+        "labels": digest(codes),
+        "weights": None if data.weights is None else digest(data.weights),
+        "start": None if begin is None else digest(begin.u),
+    }
+
+
+def _too_late(source: DataSource, job: Job, late: OutOfTime) -> str:
+    expected = plan(source, job)
+    kept = "" if job.checkpoint is None else f" The checkpoint {job.checkpoint} keeps what is done."
+    return (
+        f"time_limit={job.time_limit:g} s struck in the phase '{late.phase}' ({late.share:.0%} of "
+        f"it was done), before there was a first model; the forecast for the whole fit is about "
+        f"{expected.seconds:.3g} s.{kept} Raise time_limit, lower n_centers, or set checkpoint to "
+        "go on later."
+    )

@@ -1,0 +1,214 @@
+"""Checkpoints: killed at any moment, a fit goes on to the identical model."""
+
+import json
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from conftest import noisy_problem
+from polysift import CheckpointError, FPCClassifier, _checkpoint
+from polysift._checkpoint import read_state, write_state
+
+X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
+
+
+@pytest.fixture(autouse=True)
+def save_always(monkeypatch):
+    monkeypatch.setattr(_checkpoint, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(_checkpoint.Checkpoint, "due", lambda self: True)
+
+
+def classifier(**changes):
+    return FPCClassifier(
+        **({"degree": 3, "max_iter": 4, "tol": 1e-300, "random_state": 0} | changes)
+    )
+
+
+def test_states_round_trip(tmp_path, rng):
+    arrays = {"a": rng.random((3, 4)), "b": np.arange(5), "empty": np.zeros((0, 2))}
+    write_state(tmp_path / "x.state", arrays, {"k": 3, "value": 0.1, "nan": float("nan")})
+    read, values = read_state(tmp_path / "x.state")
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(read[name], array)
+        assert read[name].dtype == array.dtype
+    assert values["k"] == 3 and values["value"] == 0.1 and np.isnan(values["nan"])
+    assert [p.name for p in tmp_path.iterdir()] == ["x.state"]
+
+
+def test_every_damage_is_found(tmp_path, rng):
+    path = tmp_path / "x.state"
+    write_state(path, {"a": rng.random(20)}, {"k": 3})
+    content = path.read_bytes()
+    for place in range(0, len(content), 7):
+        damaged = bytearray(content)
+        damaged[place] ^= 0x10
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match="damaged"):
+            read_state(path)
+    for length in (0, 5, 40, len(content) - 1):
+        path.write_bytes(content[:length])
+        with pytest.raises(CheckpointError, match="damaged"):
+            read_state(path)
+
+
+@pytest.mark.parametrize("solver", ["paper", "converged"])
+def test_a_finished_fit_is_found_again(tmp_path, solver):
+    make = classifier(solver=solver, checkpoint=tmp_path / "c")
+    plain = classifier(solver=solver)
+    if solver == "converged":
+        with pytest.warns(ConvergenceWarning):
+            plain.fit(X, Y)
+        with pytest.warns(ConvergenceWarning):
+            first = make.fit(X, Y).coef_
+        with pytest.warns(ConvergenceWarning):
+            again = make.fit(X, Y).coef_
+    else:
+        plain.fit(X, Y)
+        first = make.fit(X, Y).coef_
+        again = make.fit(X, Y).coef_
+    np.testing.assert_array_equal(first, plain.coef_)
+    np.testing.assert_array_equal(again, plain.coef_)
+
+
+@pytest.mark.parametrize("stop_at", [0, 3, 8, 14])
+def test_an_interrupted_gram_matrix_is_gone_on_with(tmp_path, monkeypatch, stop_at):
+    from polysift._engine import LocalEngine
+
+    expected = classifier().fit(X, Y).coef_
+    original, calls = LocalEngine._gram_shard, []
+
+    def failing(self, item):
+        calls.append(item[0])
+        if len(calls) > stop_at:
+            raise KeyboardInterrupt
+        return original(self, item)
+
+    monkeypatch.setattr(LocalEngine, "_gram_shard", failing)
+    with pytest.raises(KeyboardInterrupt):
+        classifier(checkpoint=tmp_path, n_jobs=1).fit(X, Y)
+    calls.clear()
+    monkeypatch.setattr(
+        LocalEngine, "_gram_shard", lambda self, item: calls.append(1) or original(self, item)
+    )
+    clf = classifier(checkpoint=tmp_path, n_jobs=2).fit(X, Y)
+    np.testing.assert_array_equal(clf.coef_, expected)
+    assert len(calls) == 15 - stop_at, "finished shards are not done again"
+
+
+def test_the_seed_is_kept(tmp_path):
+    first = classifier(random_state=None, n_centers=9, checkpoint=tmp_path).fit(X, Y)
+    again = classifier(random_state=None, n_centers=9, checkpoint=tmp_path).fit(X, Y)
+    assert again.random_state_ == first.random_state_
+    np.testing.assert_array_equal(again.coef_, first.coef_)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"degree": 2}, "degree"),
+        ({"max_iter": 5}, "max_iter"),
+        ({"random_state": 1}, "seed"),
+        ({"scaler": "standard"}, "scaler"),
+    ],
+)
+def test_other_parameters_are_refused(tmp_path, changes, word):
+    classifier(checkpoint=tmp_path).fit(X, Y)
+    with pytest.raises(CheckpointError, match=f"belongs to another fit: its {word} is"):
+        classifier(checkpoint=tmp_path, **changes).fit(X, Y)
+
+
+def test_other_data_are_refused(tmp_path):
+    classifier(checkpoint=tmp_path).fit(X, Y)
+    other = X.copy()
+    other[100, 2] += 1e-6
+    for rows, labels, weights in (
+        (other, Y, None),
+        (X[:-1], Y[:-1], None),
+        (X, -Y, None),
+        (X, Y, np.ones(len(Y)) * 2),
+    ):
+        with pytest.raises(CheckpointError, match="belongs to another fit"):
+            classifier(checkpoint=tmp_path).fit(rows, labels, weights)
+
+
+def test_another_machine_is_refused(tmp_path):
+    classifier(checkpoint=tmp_path).fit(X, Y)
+    path = tmp_path / "fingerprint.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"numpy": "0.0"}))
+    with pytest.raises(CheckpointError, match="its numpy is '0.0'"):
+        classifier(checkpoint=tmp_path).fit(X, Y)
+
+
+def test_damage_is_reported_and_never_used(tmp_path):
+    classifier(checkpoint=tmp_path).fit(X, Y)
+    for name in ("gram.state", "solver.state"):
+        content = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(content[:100] + b"?" + content[101:])
+        with pytest.raises(CheckpointError, match=rf"{name} is damaged .*checksum"):
+            classifier(checkpoint=tmp_path).fit(X, Y)
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "fingerprint.json").write_text("{")
+    with pytest.raises(CheckpointError, match="fingerprint.json is not readable"):
+        classifier(checkpoint=tmp_path).fit(X, Y)
+
+
+def test_a_folder_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="no folder that can be written to"):
+        classifier(checkpoint=tmp_path / "file").fit(X, Y)
+
+
+CHILD = """
+import sys, warnings
+import numpy as np
+from polysift import FPCClassifier, _checkpoint
+_checkpoint.LEAST_SECONDS = 0.0
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+X = rng.random((120_000, 6))
+y = rng.integers(0, 3, 120_000)
+solver, folder, out = sys.argv[1:]
+clf = FPCClassifier(3, 84, solver=solver, max_iter=12, tol=1e-300, random_state=0,
+                    checkpoint=folder or None)
+print("ready", flush=True)
+clf.fit(X, y)
+np.save(out, clf.coef_)
+"""
+
+
+@pytest.mark.parametrize("solver", ["paper", "converged"])
+def test_kill_minus_nine_at_random_moments(tmp_path, solver):
+    """A real process, killed again and again; the last one ends in the identical model."""
+
+    def start(folder, out):
+        command = [sys.executable, "-c", CHILD, solver, str(folder), str(out)]
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        assert child.stdout.readline() == "ready\n"
+        return child
+
+    began = time.perf_counter()
+    whole = start("", tmp_path / "expected.npy")
+    assert whole.wait(timeout=300) == 0
+    whole.stdout.close()
+    length = time.perf_counter() - began
+    moments = random.Random(solver)
+    for _ in range(5):
+        child = start(tmp_path / "c", tmp_path / "resumed.npy")
+        time.sleep(moments.uniform(0.02, 0.5) * length)
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+    child = start(tmp_path / "c", tmp_path / "resumed.npy")
+    assert child.wait(timeout=300) == 0
+    child.stdout.close()
+    resumed = np.load(tmp_path / "resumed.npy")
+    np.testing.assert_array_equal(resumed, np.load(tmp_path / "expected.npy"))
+    assert (
+        not list((tmp_path / "c").glob(".*partial")) or (tmp_path / "c" / "solver.state").exists()
+    )
