@@ -20,16 +20,15 @@ SHAPES = [
 ]
 
 CHILD = """
-import resource, sys
 import numpy as np
 from polysift import FPCClassifier
+from polysift._memory import peak_memory
 
 m, d, degree, n, dtype = {shape!r}
 X = np.random.default_rng(0).random((m, d), dtype=dtype)
 y = X[:, 0] + X[:, 1] > 1
 FPCClassifier(degree, n, max_iter=2, random_state=0).fit(X, y)
-unit = 1 if sys.platform == "darwin" else 1024
-print(X.nbytes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
+print(X.nbytes, peak_memory())
 """
 
 

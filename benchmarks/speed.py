@@ -9,12 +9,11 @@ from __future__ import annotations
 
 import argparse
 import platform
-from collections.abc import Callable
-from time import perf_counter
 
 import joblib
 import numpy as np
 
+from common import bare_gram, best_time
 from polysift._data import ArraySource, TrainingSet
 from polysift._engine import LocalEngine
 from polysift._feature_map import FeatureMap, MapSpec, build_feature_map
@@ -22,15 +21,6 @@ from polysift._parallel import Pool, single_threaded_blas
 from polysift._survey import survey
 
 SHAPES = [(1_000_000, 2, 9, 55), (300_000, 8, 6, 500), (100_000, 22, 2, 276), (50_000, 22, 3, 1000)]
-
-
-def best_time(run: Callable[[], object], times: int = 3) -> float:
-    def once() -> float:
-        began = perf_counter()
-        run()
-        return perf_counter() - began
-
-    return min(once() for _ in range(times))
 
 
 def learn(source: ArraySource, degree: int, n: int, pool: Pool) -> FeatureMap:
@@ -46,9 +36,7 @@ def measure(m: int, d: int, degree: int, n: int, dtype: str) -> None:
     source = ArraySource(X)
     data = TrainingSet(source, rng.integers(0, 2, m).astype(np.int8), 2)
     u = 1e-3 * rng.normal(size=(n, 1))
-    rows = min(m, 2**25 // n)
-    A = rng.random((rows, n))
-    bare = rows * n * n / best_time(lambda: A.T @ A)
+    bare = bare_gram(n)
     sweeps = {}
     for threads in (1, joblib.cpu_count()):
         with single_threaded_blas(), Pool(threads) as pool:

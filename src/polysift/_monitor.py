@@ -28,6 +28,11 @@ class Monitor:
     show : bool
         Whether to show progress on standard error: a bar where rich is installed and somebody is
         watching, else lines.
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+        The time each phase has taken so far.
     """
 
     def __init__(self, time_limit: float | None = None, *, show: bool = False) -> None:
@@ -37,6 +42,7 @@ class Monitor:
         if show:
             self._display = _rich_display() or _Lines()
         self._phase, self._done, self._total, self._phase_began = "", 0, 0, self.began
+        self.seconds: dict[str, float] = {}
 
     def __enter__(self) -> Monitor:
         return self
@@ -55,8 +61,10 @@ class Monitor:
             yield part
             if self._done < self._total and self._late():
                 raise OutOfTime(phase, self._done / total)
+        seconds = perf_counter() - self._phase_began
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
         if self._display is not None:
-            self._display.finish(phase, total, perf_counter() - self._phase_began)
+            self._display.finish(phase, total, seconds)
 
     def check(self) -> None:
         """Raise ``OutOfTime`` if the deadline has passed."""
@@ -67,6 +75,10 @@ class Monitor:
         """Report an iteration with its row of the history."""
         if self._display is not None:
             self._display.iteration(k, row)
+
+    def timings(self) -> dict[str, float]:
+        """Return the seconds of each phase, and of all that has happened so far."""
+        return {**self.seconds, "total": perf_counter() - self.began}
 
     def _late(self) -> bool:
         return self._deadline is not None and perf_counter() > self._deadline

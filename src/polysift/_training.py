@@ -76,6 +76,7 @@ class Trained:
     feature_map: FeatureMap
     classes: Any
     result: Result
+    timings: dict[str, float]
 
 
 def train(
@@ -127,7 +128,7 @@ def train(
                 )
         except OutOfTime as late:
             raise TimeoutError(_too_late(source, job, late)) from None
-    return Trained(feature_map, classes, result)
+    return Trained(feature_map, classes, result, monitor.timings())
 
 
 def plan(source: DataSource, job: Job) -> Forecast:

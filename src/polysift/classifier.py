@@ -147,6 +147,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         one-vs-rest problems), "training_error", "primal_residual", "dual_residual" (both relative,
         of the worst problem), "h_norm_difference" (the squared H-norm of the successive
         difference), "seconds" (since the solver's start).
+    timings_ : dict of str to float
+        Seconds by phase ("survey", "Gram matrix", "sweep") and in all ("total").
     random_state_ : int
         The seed used.
     n_features_in_ : int
@@ -270,6 +272,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             setattr(self, name, value)
         self.random_state_ = job.spec.seed
         self._map_params = self._current_map_params()
+        self.timings_ = trained.timings
         self._store(trained.result)
         tasks.end()
         return self

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from polysift._memory import peak_memory
 from polysift.classifier import FPCClassifier
 from polysift.datasets import bayes_curve, make_bayes_curve
 
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = perf_counter()
     model.fit(X, y)
     seconds = perf_counter() - began
-    peak = _peak_memory()  # before the errors below are computed: it is the training's
+    peak = peak_memory()  # before the errors below are computed: it is the training's
     train_error, test_error = 1 - model.score(X, y), 1 - model.score(X_test, y_test)
     for name, value in (
         ("problem", f"unit square, {options.noise:.0%} of the training labels reversed"),
@@ -109,16 +110,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=Path("polysift-demo.png"), help="picture")
     return parser.parse_args(arguments)
-
-
-def _peak_memory() -> int | None:
-    """Return the largest resident size of this process so far, in bytes, where the system tells."""
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 if __name__ == "__main__":
