@@ -73,9 +73,13 @@ class DataSource(ABC):
         """Return how a message calls a row."""
         return f"row {row} (counted from 0)"
 
+    def shards(self) -> list[Span]:
+        """Return the spans of the shards, which depend on the number of rows alone."""
+        return shard_spans(self.n_rows)
+
     def parts(self, first: int = 0) -> Iterator[tuple[Span, Any]]:
         """Yield the shards, from number ``first`` on, each with its part."""
-        spans = shard_spans(self.n_rows)[first:]
+        spans = self.shards()[first:]
         return zip(spans, self.stream(spans), strict=True)
 
 
@@ -178,7 +182,7 @@ class TrainingSet:
     shards: list[Span] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "shards", shard_spans(self.source.n_rows))
+        object.__setattr__(self, "shards", self.source.shards())
 
     @property
     def n_columns(self) -> int:

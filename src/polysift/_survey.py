@@ -10,7 +10,7 @@ import numpy as np
 from polysift._centers import Candidates, find_candidates
 from polysift._data import DataSource, check_finite
 from polysift._monitor import Monitor
-from polysift._parallel import Pool, Span, block_spans, shard_spans, tree_sum
+from polysift._parallel import Pool, Span, block_spans, tree_sum
 from polysift._statistics import (
     ColumnStatistics,
     QuantileSketch,
@@ -101,7 +101,7 @@ def survey(
             found.labels = [LabelPart(distinct, codes.astype(np.int32), weights)]
         return found
 
-    rows = (stop - start for start, stop in shard_spans(source.n_rows))
+    rows = (stop - start for start, stop in source.shards())
     parts = zip(rows, pool.map(visit_shard, source.parts()), strict=True)
     total = tree_sum(monitor.watch("survey", source.n_rows, parts), merge)
     _refuse_huge_values(source, total.statistics)

@@ -18,7 +18,7 @@ from polysift._forecast import Forecast, forecast
 from polysift._labels import apply_class_weight, encode_labels
 from polysift._memory import Shape, fit_in
 from polysift._monitor import Monitor, OutOfTime
-from polysift._parallel import Pool, shard_spans, single_threaded_blas
+from polysift._parallel import Pool, single_threaded_blas
 from polysift._result import Result
 from polysift._survey import Survey, survey
 from polysift._types import FloatArray, IntArray
@@ -133,7 +133,7 @@ def train(
 
 def plan(source: DataSource, job: Job) -> Forecast:
     """Return the forecast of a job; the number of classes is that of the first shards."""
-    spans = shard_spans(source.n_rows)[:2]
+    spans = source.shards()[:2]
     labels = [np.unique(source.labels(part)) for part in source.stream(spans)]
     classes = max(len(np.unique(np.concatenate(labels))), 2)
     shape = _shape(source, job.spec, classes)
