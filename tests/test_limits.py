@@ -46,19 +46,24 @@ def test_sizes_that_are_not(value):
 def test_a_container_limit_counts(tmp_path, monkeypatch):
     from polysift import _memory
 
-    (tmp_path / "max").write_text("1000000000\n")
-    (tmp_path / "current").write_text("400000000\n")
-    real = _memory.Path
-
-    def redirected(path):
-        known = {"memory.max": "max", "memory.current": "current"}
-        name = str(path).rsplit("/", 1)[-1]
-        return real(tmp_path / known[name]) if name in known else real(path)
-
-    monkeypatch.setattr(_memory, "Path", redirected)
-    assert free_memory() == min(600_000_000, free_memory())
-    (tmp_path / "max").write_text("max\n")
+    group = tmp_path / "slice" / "job"
+    group.mkdir(parents=True)
+    (group.parent / "memory.max").write_text("1000000000\n")
+    (group.parent / "memory.current").write_text("400000000\n")
+    (group / "memory.max").write_text("max\n")
+    (group / "memory.current").write_text("1\n")
+    monkeypatch.setattr(_memory, "_control_groups", lambda: [group, group.parent])
+    assert free_memory() == 600_000_000
+    (group.parent / "memory.max").write_text("max\n")
     assert free_memory() > 600_000_000
+
+
+def test_control_groups_are_found():
+    from polysift._memory import _control_groups
+
+    if not os.path.exists("/proc/self/cgroup"):
+        pytest.skip("no control groups here")
+    assert all(str(group).startswith("/sys/fs/cgroup") for group in _control_groups())
 
 
 def test_less_memory_means_fewer_shards_then_a_file():
@@ -183,6 +188,18 @@ def test_time_limit_before_a_model_quotes_the_forecast():
     with pytest.raises(TimeoutError, match=r"struck in the phase .*forecast .* is about .* s"):
         clf.fit(big, big[:, 0] > 0.5)
     assert not hasattr(clf, "coef_")
+
+
+def test_time_limit_keeps_the_checkpoint(tmp_path):
+    rng = np.random.default_rng(0)
+    big = rng.random((300_000, 8))
+    make = {"degree": 3, "n_centers": 165, "random_state": 0, "checkpoint": tmp_path, "n_jobs": 1}
+    with pytest.raises(TimeoutError, match=f"The checkpoint {tmp_path} keeps what is done"):
+        FPCClassifier(**make, time_limit=0.4).fit(big, big[:, 0] > 0.5)
+    assert (tmp_path / "gram.state").exists() or (tmp_path / "fingerprint.json").exists()
+    resumed = FPCClassifier(**make).fit(big, big[:, 0] > 0.5)
+    expected = FPCClassifier(**make | {"checkpoint": None}).fit(big, big[:, 0] > 0.5)
+    np.testing.assert_array_equal(resumed.coef_, expected.coef_)
 
 
 def test_monitor_raises_at_the_deadline():

@@ -102,6 +102,8 @@ class ArraySource(DataSource):
         Kept alive as long as this source, such as a temporary folder.
     disk : int, default=0
         Bytes in that folder.
+    file : str, optional
+        Where the rows come from, for messages.
     """
 
     def __init__(
@@ -114,13 +116,14 @@ class ArraySource(DataSource):
         take: IntArray | None = None,
         owner: object = None,
         disk: int = 0,
+        file: str | None = None,
     ) -> None:
         self.n_rows = int(X.shape[0])
         self.n_features = int(X.shape[1]) if take is None else len(take)
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         self.names = None if names is None else tuple(map(str, names))
         self.has_labels = y is not None
-        self.disk = disk
+        self.disk, self._file = disk, file
         self._X, self._y, self._weights, self._take, self._owner = X, y, sample_weight, take, owner
 
     def stream(self, spans: Iterable[Span]) -> Iterator[Span]:
@@ -156,7 +159,12 @@ class ArraySource(DataSource):
             take=take,
             owner=self._owner,
             disk=self.disk,
+            file=self._file,
         )
+
+    def place(self, row: int) -> str:
+        """Return how a message calls a row."""
+        return super().place(row) + (f" of {self._file}" if self._file else "")
 
 
 @dataclass(frozen=True)

@@ -26,18 +26,36 @@ BLOCK_BUFFERS = 24e6
 def free_memory() -> int:
     """Return the bytes this process may still take: the machine's, or its container's if less."""
     free = _available()
-    for limit, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        (
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.usage_in_bytes",
-        ),
-    ):
-        try:
-            free = min(free, int(Path(limit).read_text()) - int(Path(used).read_text()))
-        except (OSError, ValueError):  # no such file, or "max"
-            continue
+    for folder in _control_groups():
+        for limit, used in (
+            ("memory.max", "memory.current"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
+        ):
+            try:
+                allowed, taken = (int((folder / name).read_text()) for name in (limit, used))
+            except (OSError, ValueError):  # no such file, or "max"
+                continue
+            free = min(free, allowed - taken)
     return max(free, 0)
+
+
+def _control_groups() -> list[Path]:
+    """Return the folders of this process's control groups and their ancestors (Linux)."""
+    root = Path("/sys/fs/cgroup")
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    groups = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers in ("", "memory"):
+            own = root / controllers / path.lstrip("/")
+            groups += [
+                own,
+                *(parent for parent in own.parents if root in (parent, *parent.parents)),
+            ]
+    return groups
 
 
 def _available() -> int:

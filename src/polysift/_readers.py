@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import glob
-import shutil
-import tempfile
-import weakref
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from polysift._arrow import ArrowSource, ipc_units, parquet_units, table_units
-from polysift._data import ArraySource, DataSource, find_name
+from polysift._columns import Column, resolve_columns
+from polysift._data import ArraySource, DataSource
 from polysift._libsvm import parse_libsvm
+from polysift._numpy_files import TemporaryFolder, map_npy, matrix_source, open_npz
 from polysift._text import ParsedText, parse_csv
-
-Column = str | int
 
 FORMATS = {
     ".parquet": "parquet",
@@ -111,18 +105,18 @@ def open_data(
             delimiter=delimiter,
             column_types=column_types,
         )
-        return _own(parsed)
+        return _own(parsed, path)
     if kind == "libsvm":
         if target is not None or weight is not None or columns is not None:
             raise ValueError(
                 f"{path}: libsvm text has its labels in place and no named columns; leave target, "
                 "weight and columns out."
             )
-        return _own(parse_libsvm(path))
+        return _own(parse_libsvm(path), path)
     if kind == "npy":
-        return _from_matrix(_map_npy(path), str(path), target, weight, columns)
+        return matrix_source(map_npy(path), str(path), target, weight, columns)
     if kind == "npz":
-        return _open_npz(path, target, weight, columns)
+        return open_npz(path, target, weight, columns)
     raise ValueError(f"format must be one of {sorted(set(FORMATS.values()))}; got {kind!r}.")
 
 
@@ -227,42 +221,9 @@ def _arrow_source(
     return ArrowSource(units, schema, features, target, weight)
 
 
-def resolve_columns(
-    names: Sequence[str],
-    where: str,
-    target: Column | None,
-    weight: Column | None,
-    columns: Sequence[Column] | None,
-) -> tuple[list[str], str | None, str | None]:
-    """Return the names of features, target and weight, each given by name or position."""
-
-    def name_of(column: Column) -> str:
-        if isinstance(column, str):
-            return names[find_name(column, names, where)]
-        if not -len(names) <= column < len(names):
-            raise ValueError(
-                f"There is no column number {column} in {where}, which has {len(names)} columns "
-                "(counted from 0)."
-            )
-        return names[column]
-
-    y = None if target is None else name_of(target)
-    w = None if weight is None else name_of(weight)
-    if columns is None:
-        features = [name for name in names if name not in (y, w)]
-    else:
-        features = [name_of(column) for column in columns]
-        for name, role in ((y, "target"), (w, "weight")):
-            if name in features:
-                raise ValueError(f"Column {name!r} is the {role}; take it out of columns.")
-    if not features:
-        raise ValueError(f"{where} leaves no column as a feature.")
-    return features, y, w
-
-
-def _own(parsed: ParsedText) -> DataSource:
+def _own(parsed: ParsedText, path: Path) -> DataSource:
     """Return the source of parsed text; its temporary folder goes when the matrix does."""
-    owner = _Folder(parsed.folder)
+    owner = TemporaryFolder(parsed.folder)
     return ArraySource(
         parsed.X,
         parsed.names,
@@ -270,97 +231,8 @@ def _own(parsed: ParsedText) -> DataSource:
         parsed.weights,
         owner=owner,
         disk=parsed.n_bytes,
+        file=str(path),
     )
-
-
-class _Folder:
-    """A temporary folder that is removed with this object, or at the interpreter's end."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._finalizer = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
-
-
-def _map_npy(path: Path) -> Any:
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path} is not a readable .npy file: {error}") from error
-
-
-def _open_npz(path: Path, target: Any, weight: Any, columns: Any) -> DataSource:
-    folder = _Folder(Path(tempfile.mkdtemp(prefix="polysift-")))
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name.removesuffix(".npy") for name in archive.namelist()]
-            arrays = {name: _map_member(archive, path, name, folder.path) for name in names}
-    except (zipfile.BadZipFile, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a readable .npz file: {error}") from error
-    y_name = target if target is not None else ("y" if "y" in arrays else None)
-    labels, weights = (
-        None if name is None else arrays[names[find_name(str(name), names, str(path))]]
-        for name in (y_name, weight)
-    )
-    tables = [name for name in names if arrays[name].ndim >= 2]
-    chosen = "X" if "X" in tables else tables[0] if len(tables) == 1 else None
-    if chosen is None:
-        raise ValueError(
-            f"{path} must hold one array of two dimensions, or one that is named X; its arrays are "
-            f"{', '.join(f'{name} {arrays[name].shape}' for name in names)}."
-        )
-    X = arrays[chosen].reshape(len(arrays[chosen]), -1)
-    for name, values in ((y_name, labels), (weight, weights)):
-        if values is not None and values.shape != (len(X),):
-            raise ValueError(
-                f"{path}: {name} has shape {values.shape}, but {chosen} has {len(X)} rows."
-            )
-    _refuse_non_numeric(X, f"{path}: {chosen}")
-    take = None if columns is None else np.array(list(columns), dtype=int)
-    w = None if weights is None else np.asarray(weights, dtype=float)
-    return ArraySource(X, None, labels, w, take=take, owner=folder)
-
-
-def _map_member(archive: zipfile.ZipFile, path: Path, name: str, folder: Path) -> Any:
-    """Map an array of an archive; one that is compressed is unpacked into the folder first."""
-    info = archive.getinfo(f"{name}.npy")
-    if info.compress_type == zipfile.ZIP_STORED:
-        with archive.open(info) as member, open(path, "rb") as file:
-            file.seek(info.header_offset + 26)
-            lengths = np.frombuffer(file.read(4), dtype="<u2")
-            begin = info.header_offset + 30 + int(lengths.sum())
-            version = np.lib.format.read_magic(member)
-            read = np.lib.format.read_array_header_1_0
-            if version != (1, 0):
-                read = np.lib.format.read_array_header_2_0
-            shape, fortran, dtype = read(member)
-            offset = begin + member.tell()
-        if dtype.hasobject or 0 in shape:
-            raise ValueError(f"{path}: the array {name} holds Python objects, or nothing.")
-        return np.memmap(
-            path, dtype, mode="r", offset=offset, shape=shape, order="F" if fortran else "C"
-        )
-    unpacked = folder / f"{len(list(folder.iterdir()))}.npy"
-    with archive.open(info) as member, open(unpacked, "wb") as file:
-        shutil.copyfileobj(member, file)
-    return _map_npy(unpacked)
-
-
-def _from_matrix(X: Any, where: str, target: Any, weight: Any, columns: Any) -> DataSource:
-    """Return a source over a matrix whose columns have positions only."""
-    if X.ndim != 2:
-        raise ValueError(f"{where} must hold a matrix (rows x columns); its shape is {X.shape}.")
-    _refuse_non_numeric(X, where)
-    names = [str(j) for j in range(X.shape[1])]
-    features, y, w = resolve_columns(names, where, target, weight, columns)
-    take = None if features == names else np.array([int(name) for name in features])
-    labels = None if y is None else np.array(X[:, int(y)])
-    weights = None if w is None else np.array(X[:, int(w)], dtype=float)
-    return ArraySource(X, None, labels, weights, take=take)
-
-
-def _refuse_non_numeric(X: Any, where: str) -> None:
-    if X.dtype.kind not in "biuf":
-        raise ValueError(f"{where} must hold numbers; its type is {X.dtype}.")
 
 
 def import_pyarrow() -> None:

@@ -2,50 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import numpy as np
-from scipy.linalg import LinAlgWarning
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from polysift._admm import RHO_FLOOR, Settings
 from polysift._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
-from polysift._checkpoint import digest, stored_seed
+from polysift._checkpoint import digest
 from polysift._data import DataSource
 from polysift._engine import predicted_codes
 from polysift._feature_map import FeatureMap
 from polysift._forecast import Forecast
 from polysift._inputs import rows_source, training_source
-from polysift._memory import parse_memory_limit
+from polysift._job import check_solver_parameters, job_of, warn_about
 from polysift._output import check_output, writing_predictions
 from polysift._parallel import Span, usable_jobs
-from polysift._params import (
-    check_choice,
-    check_integer,
-    check_map_spec,
-    check_n_jobs,
-    check_real,
-    check_seed,
-)
+from polysift._params import check_n_jobs
 from polysift._predict import score_shards
-from polysift._result import Result, Status
+from polysift._result import Result
 from polysift._scalers import scaler_from_dict
 from polysift._survey import checked_weights
-from polysift._training import Job, Start, plan, train
+from polysift._training import Start, plan, train
 from polysift._types import FloatArray
-
-SOLVERS = ("paper", "converged")
-
-FLOAT32_MULTIPLE = 640.0
-"""The converged mode's rho for float32 rows, in units of the floor: 100 eps32^2 trace(G).
-
-Directions of the features that are smaller than their rounding are noise; with less the iterations
-fit it, and then drift.
-"""
 
 R = TypeVar("R")
 
@@ -243,7 +223,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         FPCClassifier
             The fitted classifier.
         """
-        self._check_parameters()
+        check_solver_parameters(self)
         before = {name: vars(self).get(name) for name in ("n_features_in_", "feature_names_in_")}
         try:
             return self._fit(X, y, sample_weight)
@@ -258,7 +238,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> FPCClassifier:
         going_on = self.warm_start and hasattr(self, "coef_")
         source = training_source(self, X, y, sample_weight, reset=not going_on)
-        job = self._job(source, self.random_state_ if going_on else None)
+        job = job_of(self, source, self.random_state_ if going_on else None)
         tasks = FitTasks(self, job.settings(1.0, source.dtype).max_iter, X, y)
         trained = train(
             source,
@@ -292,10 +272,10 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Forecast
             Rows, centers, peak memory, disk, passes, feature evaluations and time.
         """
-        self._check_parameters()
+        check_solver_parameters(self)
         probe = clone(self)
         source = training_source(probe, X, y, None, reset=True)
-        expected = plan(source, self._job(source, None))
+        expected = plan(source, job_of(self, source, None))
         print(expected)
         return expected
 
@@ -407,46 +387,6 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _feature_map(self) -> FeatureMap:
         return FeatureMap(scaler_from_dict(self.scaler_), self.centers_, self.degree_)
 
-    def _check_parameters(self) -> None:
-        """Check what needs no data, before any is read."""
-        check_choice("solver", self.solver, SOLVERS)
-        check_real("alpha", self.alpha, positive=True)
-        for name, value, positive in (
-            ("beta", self.beta, True),
-            ("rho", self.rho, False),
-            ("tol", self.tol, False),
-            ("time_limit", self.time_limit, True),
-        ):
-            if value is not None:
-                check_real(name, value, positive=positive)
-        if self.max_iter is not None:
-            check_integer("max_iter", self.max_iter)
-        if self.class_weight is not None and not isinstance(self.class_weight, dict):
-            check_choice("class_weight", self.class_weight, ("balanced", None))
-        check_n_jobs(self.n_jobs)
-
-    def _settings(self, total_weight: float, dtype: Any) -> Settings:
-        if self.solver == "paper":
-            beta = 1.0 if self.beta is None else self.beta
-            if not np.isfinite(self.alpha / beta):
-                raise ValueError(f"alpha / beta overflows: alpha={self.alpha}, beta={beta}.")
-            return Settings(
-                beta=beta,
-                rho=self.alpha / beta if self.rho is None else None,
-                relative_rho=self.rho,
-                max_iter=5 if self.max_iter is None else self.max_iter,
-                tol=5e-4 if self.tol is None else self.tol,
-            )
-        return Settings(
-            beta=0.1 / total_weight if self.beta is None else self.beta,
-            relative_rho=self.rho,
-            floor_multiple=self.alpha * (1.0 if dtype == np.float64 else FLOAT32_MULTIPLE),
-            relax=1.7,
-            max_iter=300 if self.max_iter is None else self.max_iter,
-            tol=1e-3 if self.tol is None else self.tol,
-            until_converged=True,
-        )
-
     def _current_map_params(self) -> dict[str, Any]:
         params = {name: getattr(self, name) for name in ("degree", "n_centers", "scaler")}
         given = None if isinstance(self.centers, str) else digest(np.asarray(self.centers, float))
@@ -463,76 +403,14 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 )
         return Start(self._feature_map(), self.coef_.T)
 
-    def _job(self, source: DataSource, seed: int | None) -> Job:
-        if seed is None:
-            seed = stored_seed(self.checkpoint) if self.random_state is None else None
-        if seed is None:
-            seed = check_seed(self.random_state)
-        spec = check_map_spec(self, source.n_features, seed)
-        names = [
-            "degree",
-            "n_centers",
-            "scaler",
-            "solver",
-            "alpha",
-            "beta",
-            "rho",
-            "max_iter",
-            "tol",
-            "class_weight",
-        ]
-        parameters = {name: repr(getattr(self, name)) for name in names}
-        given = None if isinstance(spec.centers, str) else digest(spec.centers)
-        parameters["centers"] = str(given or spec.centers)
-        return Job(
-            spec=spec,
-            settings=self._settings,
-            class_weight=self.class_weight,
-            threads=usable_jobs(self.n_jobs),
-            memory_limit=parse_memory_limit(self.memory_limit),
-            time_limit=self.time_limit,
-            checkpoint=self.checkpoint,
-            parameters=parameters,
-            show=bool(self.verbose),
-        )
-
     def _store(self, result: Result) -> None:
         self.rho_ = result.rho
         self.n_iter_ = result.n_iter
         self.status_ = result.status.word
         self.status_message_ = result.status.value
         self.history_ = result.history
-        self._warn(result)
-
-    def _warn(self, result: Result) -> None:
-        """Warn; nothing else in the package does."""
-        stacklevel = 5 + (with_callbacks(_attributes) is not _attributes)  # the decorator's frame
-        if result.rho_raised:
-            least = RHO_FLOOR * np.finfo(float).eps * self.n_centers_
-            warnings.warn(
-                f"alpha / beta was raised to rho_ = {result.rho:.3g}: anything smaller drowns in "
-                "the rounding errors of the Gram matrix. The model is sound, but its steps are not "
-                "exactly those of the alpha you asked for. To choose the ratio yourself, set "
-                f"rho={1.5 * least:.0e} or more; to need none, lower degree or n_centers.",
-                LinAlgWarning,
-                stacklevel=stacklevel,
-            )
-        if result.status is Status.INTERRUPTED:
-            warnings.warn(
-                f"The fit was interrupted after {result.n_iter} iterations; the latest model is "
-                "kept. Fit again with warm_start=True to go on.",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
-            )
-        if self.solver == "converged" and result.status is Status.MAX_ITER:
-            last = {name: column[-1] for name, column in result.history.items()}
-            warnings.warn(
-                f"solver='converged' stopped at max_iter={result.n_iter} with a primal residual of "
-                f"{last['primal_residual']:.2g} and a dual one of {last['dual_residual']:.2g}; "
-                "both should fall below tol. Raise max_iter, or tol if the model is good enough.",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
-            )
+        # Five frames up is the caller of fit, one more where the callbacks' decorator is real.
+        warn_about(self, result, 5 + (with_callbacks(_attributes) is not _attributes))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
