@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,19 @@ from polysift._parallel import Span
 from polysift._types import FloatArray
 
 ENCODE = "Encode it as numbers first, or leave it out with open_data(..., columns=[...])."
+
+
+def load_pyarrow(*modules: str) -> Any:
+    """Return pyarrow with some of its modules, or say how to install it."""
+    try:
+        for name in ("pyarrow", *(f"pyarrow.{module}" for module in modules)):
+            import_module(name)
+    except ImportError as error:
+        raise ImportError(
+            "Reading and writing files needs pyarrow. Install it with: pip install "
+            "'polysift[files]'"
+        ) from error
+    return import_module("pyarrow")
 
 
 @dataclass(frozen=True)

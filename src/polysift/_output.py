@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from polysift._arrow import load_pyarrow
 from polysift._types import FloatArray
 
 ENDINGS = (".parquet", ".csv")
@@ -36,8 +37,7 @@ class PredictionWriter:
 
     def write(self, codes: Any, scores: FloatArray | None) -> None:
         """Write the next rows: class numbers (rows,) and scores (rows, K)."""
-        import pyarrow as pa
-
+        pa = load_pyarrow("csv", "parquet")
         columns = {"prediction": pa.array(np.asarray(self._classes)[codes])}
         if scores is not None and scores.shape[1] == 1:
             columns["score"] = pa.array(scores[:, 0])
@@ -57,13 +57,10 @@ class PredictionWriter:
             writer.close()
 
     def _open(self, schema: Any) -> Any:
+        pa = load_pyarrow("csv", "parquet")
         if self._ending == ".parquet":
-            import pyarrow.parquet as pq
-
-            return pq.ParquetWriter(self._path, schema)
-        import pyarrow.csv as csv
-
-        return csv.CSVWriter(str(self._path), schema)
+            return pa.parquet.ParquetWriter(self._path, schema)
+        return pa.csv.CSVWriter(str(self._path), schema)
 
 
 @contextmanager

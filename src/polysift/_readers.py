@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from polysift._arrow import ArrowSource, ipc_units, parquet_units, table_units
+from polysift._arrow import ArrowSource, ipc_units, load_pyarrow, parquet_units, table_units
 from polysift._columns import Column, resolve_columns
 from polysift._data import ArraySource, DataSource
 from polysift._libsvm import parse_libsvm
 from polysift._numpy_files import TemporaryFolder, map_npy, matrix_source, open_npz
-from polysift._text import ParsedText, parse_csv
+from polysift._parsing import ParsedText
+from polysift._text import parse_csv
 
 FORMATS = {
     ".parquet": "parquet",
@@ -152,8 +153,7 @@ def _kind(path: str) -> str:
 
 
 def _open_frame(data: Any, target: Any, weight: Any, columns: Any) -> DataSource:
-    import_pyarrow()
-    import pyarrow as pa
+    pa = load_pyarrow()
 
     if isinstance(data, pa.Table):
         table = data
@@ -170,14 +170,12 @@ def _open_frame(data: Any, target: Any, weight: Any, columns: Any) -> DataSource
 
 
 def _open_parquet(paths: list[str], target: Any, weight: Any, columns: Any) -> DataSource:
-    import_pyarrow()
-    import pyarrow as pa
-    import pyarrow.dataset as ds
+    pa = load_pyarrow("dataset")
 
     schema, fragments = None, []
     for path in paths:
         try:
-            dataset = ds.dataset(path, format="parquet")
+            dataset = pa.dataset.dataset(path, format="parquet")
             pieces = list(dataset.get_fragments())
             for piece in pieces:
                 piece.ensure_complete_metadata()
@@ -203,8 +201,7 @@ def _schema_difference(first: str, one: Any, path: str, other: Any) -> str:
 
 
 def _open_arrow(path: str, target: Any, weight: Any, columns: Any) -> DataSource:
-    import_pyarrow()
-    import pyarrow as pa
+    pa = load_pyarrow()
 
     try:
         units, schema = ipc_units(path)
@@ -233,13 +230,3 @@ def _own(parsed: ParsedText, path: Path) -> DataSource:
         disk=parsed.n_bytes,
         file=str(path),
     )
-
-
-def import_pyarrow() -> None:
-    """Raise a clear error where pyarrow is missing."""
-    try:
-        import pyarrow  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "Reading this needs pyarrow. Install it with: pip install 'polysift[files]'"
-        ) from error

@@ -15,20 +15,17 @@ from typing import Any
 
 import numpy as np
 
+from polysift._arrow import load_pyarrow
 from polysift._data import find_name
 from polysift._inputs import ENCODE
-from polysift._libsvm import (
+from polysift._parsing import (
     Labels,
     ParsedText,
     is_gzip,
-    load_pyarrow,
     open_binary,
-    parse_libsvm,
     reading,
     temporary_folder,
 )
-
-__all__ = ["ParsedText", "parse_csv", "parse_libsvm"]
 
 BLOCK_BYTES = 1 << 20
 """Bytes of text that are parsed at a time; pyarrow reads some 32 blocks ahead."""
@@ -75,7 +72,7 @@ def parse_csv(
         How to read labels where the first rows do not tell ("string"), or features that are not
         written as numbers ("bool" reads true and false as 1 and 0).
     """
-    load_pyarrow()
+    load_pyarrow("compute", "csv")
     table = _inspect(Path(path), header, delimiter)
     plan = _assign(table, target, weight, columns, column_types or {})
     with temporary_folder() as folder:
@@ -206,7 +203,7 @@ def _assign(
             "target, the weight, or once among columns."
         )
     given = {table.find(column): name for column, name in column_types.items()}
-    kinds = dict.fromkeys(used, load_pyarrow().float64())
+    kinds = dict.fromkeys(used, load_pyarrow("compute", "csv").float64())
     kinds.update({p: _kind(table, p, given[p], p == y) for p in used if p in given})
     if y is not None and y not in given:
         kinds[y] = _infer_kind(table, y)
@@ -221,12 +218,12 @@ def _kind(table: _Table, place: int, name: str, is_label: bool) -> Any:
             f"column_types gives {name!r} for column {table.key(place)}; expected one of "
             f"{', '.join(map(repr, kinds))}."
         )
-    return load_pyarrow().type_for_alias(name)
+    return load_pyarrow("compute", "csv").type_for_alias(name)
 
 
 def _infer_kind(table: _Table, target: int) -> Any:
     """Return the type of the labels of the first block; dates and times count as text."""
-    pyarrow = load_pyarrow()
+    pyarrow = load_pyarrow("compute", "csv")
     plan = _Plan([], target, None, {target: None}, inferred=True)
     with closing(_batches(table, plan)) as batches:
         found = next((batch.schema.types[0] for batch in batches), None)
@@ -236,7 +233,7 @@ def _infer_kind(table: _Table, target: int) -> Any:
 
 def _batches(table: _Table, plan: _Plan) -> Generator[Any]:
     """Yield the columns of a plan as record batches; an error names row and column."""
-    pyarrow = load_pyarrow()
+    pyarrow = load_pyarrow("compute", "csv")
     read = pyarrow.csv.ReadOptions(
         use_threads=False,  # else pyarrow does not number the rows in its messages
         block_size=table.block_bytes,
@@ -295,7 +292,7 @@ def _add_labels(labels: Labels, column: Any) -> None:
 
 def _refuse_missing(table: _Table, plan: _Plan, batch: Any, first_row: int) -> None:
     """Raise for the first field without a value."""
-    compute, found = load_pyarrow().compute, []
+    compute, found = load_pyarrow("compute", "csv").compute, []
     for place, column in zip(plan.kinds, batch.columns, strict=True):
         if column.type == "string":
             empty = compute.equal(compute.utf8_trim_whitespace(column), "")
