@@ -11,10 +11,10 @@ import numpy as np
 from polysift._admm import Settings
 from polysift._data import ArraySource, DataSource, TrainingSet
 from polysift._engine import LocalEngine
-from polysift._feature_map import FeatureMap
+from polysift._feature_map import MapSpec, build_feature_map
 from polysift._memory import Resources, Shape, megabytes, peak_bytes, state_bytes
 from polysift._parallel import Pool, Span, block_spans, shard_spans, single_threaded_blas
-from polysift._scalers import AffineScaler
+from polysift._survey import survey
 from polysift._types import FloatArray
 
 SETTLED_ROWS = 2000
@@ -104,17 +104,17 @@ def forecast(
     resources: Resources,
     settings: Settings,
     *,
-    degree: int,
+    spec: MapSpec,
     classes: int,
     memory_limit: int,
     disk: int,
 ) -> Forecast:
     """Return the forecast of a fit; takes a fraction of a second to calibrate."""
     sweeps = expected_sweeps(settings, shape.rows, source.dtype)
-    gram, sweep, survey = _calibrate(shape, resources, degree, source.dtype)
+    look, gram, sweep = _calibrate(shape, resources, spec, source.dtype)
     reading = _reading_seconds(source)
     passes = 2 + sweeps
-    seconds = shape.rows * (survey + gram + sweeps * sweep) + passes * reading
+    seconds = shape.rows * (look + gram + sweeps * sweep) + passes * reading
     seconds += shape.centers**3 / 3 * gram / max(shape.centers, 1) ** 2  # the Cholesky factor
     return Forecast(
         rows=shape.rows,
@@ -146,29 +146,30 @@ class _Sample(ArraySource):
 
 
 def _calibrate(
-    shape: Shape, resources: Resources, degree: int, dtype: np.dtype
+    shape: Shape, resources: Resources, spec: MapSpec, dtype: np.dtype[Any]
 ) -> tuple[float, float, float]:
-    """Return seconds per row of the Gram matrix, a sweep and the survey, on random rows."""
-    n, d, K = shape.centers, shape.features, shape.columns
-    shard_rows = min(max(2048, int(2e9 / n**2)), shape.rows // len(shard_spans(shape.rows)))
+    """Return seconds per row of the survey, the Gram matrix and a sweep, on random rows."""
+    d, K = shape.features, shape.columns
+    shard_rows = min(
+        max(2048, int(2e9 / shape.centers**2)), shape.rows // len(shard_spans(shape.rows))
+    )
     rows = max(shard_rows, 1) * 2 * resources.threads
     rng = np.random.default_rng(0)
-    X = rng.random((rows, d), dtype=dtype.type)
-    plain = AffineScaler(np.zeros(d), np.full(d, 1 / d), np.zeros(d), np.ones(d))
-    data = TrainingSet(
-        _Sample(X, 2 * resources.threads), rng.integers(0, max(K, 2), rows), max(K, 2)
-    )
+    sample = _Sample(rng.random((rows, d), dtype=dtype.type), 2 * resources.threads)
+    data = TrainingSet(sample, rng.integers(0, max(K, 2), rows), max(K, 2))
     with single_threaded_blas(), Pool(resources.threads, resources.in_flight) as pool:
-        engine = LocalEngine(data, FeatureMap(plain, rng.random((n, d)), degree), pool)
-        u = np.zeros((n, K))
-        engine.gram()  # the first touch of the buffers is not the rule
-        engine.sweep(u, 1.0, 1.0)
         began = perf_counter()
+        found = survey(sample, spec.questions(d, labels=False), pool)
+        surveyed = perf_counter()
+        engine = LocalEngine(data, build_feature_map(spec, found, dtype), pool)
+        u = np.zeros((len(engine.gram().G), K))  # the first touch of the buffers is not the rule
+        engine.sweep(u, 1.0, 1.0)
+        touched = perf_counter()
         engine.sweep(u, 1.0, 1.0)
         swept = perf_counter()
         engine.gram()
         done = perf_counter()
-    return (done - swept) / rows, (swept - began) / rows, 3e-9 * d
+    return (surveyed - began) / rows, (done - swept) / rows, (swept - touched) / rows
 
 
 def _reading_seconds(source: DataSource) -> float:

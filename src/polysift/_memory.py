@@ -161,8 +161,9 @@ def peak_bytes(shape: Shape, resources: Resources) -> int:
 
     kept = shape.rows * (1 + (8 if shape.weighted else 0))
     kept += 0 if resources.spill else state_bytes(shape)
-    # Rows that arrive in files: a unit in hand and the next one, and the shards cut from them.
-    reading = 2 * shape.unit_bytes
+    # Rows that arrive in files: a unit in hand, the next one, what it takes to decode that, and the
+    # shards cut from them.
+    reading = 3 * shape.unit_bytes
     if shape.unit_bytes:
         reading += resources.in_flight * shard_rows * d * shape.itemsize
     per_thread = BLOCK_BUFFERS + 2048 * n * 8 + 8 * 8192 * K * 10

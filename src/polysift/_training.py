@@ -143,7 +143,7 @@ def plan(source: DataSource, job: Job) -> Forecast:
         shape,
         resources,
         job.settings(float(source.n_rows), source.dtype),
-        degree=job.spec.degree,
+        spec=job.spec,
         classes=classes,
         memory_limit=job.memory_limit,
         disk=source.disk,
