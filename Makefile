@@ -28,9 +28,11 @@ format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.demo
-	$(BIN)/python benchmarks/memory.py
+bench: $(VENV)/.test
 	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/forecast.py
+	$(BIN)/python benchmarks/massive.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -77,7 +77,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         rule needs, and its row of ``history_`` is NaN. For "converged": when both residuals and
         the objective's relative change over ten iterations fall below it; None is 1e-3.
     class_weight : dict or "balanced", default=None
-        Weights of the classes, multiplied with the rows'. "balanced" gives each class the same.
+        Weights of the classes, multiplied with the rows' in the loss (scalers do not see them).
+        "balanced" gives each class the same.
     warm_start : bool, default=False
         Whether ``fit`` goes on from the current coefficients, with the current scaler and
         centers, instead of starting anew.
