@@ -78,7 +78,7 @@ def test_rows_that_overflow_at_prediction_are_named():
 def test_wide_sparse_rows_stay_sparse_until_the_end():
     import tracemalloc
 
-    wide = sp.random_array((3000, 20_000), density=1e-3, rng=0, format="csr")
+    wide = sp.random(3000, 20_000, density=1e-3, random_state=0, format="csr")
     tracemalloc.start()
     model = PolynomialKernelMap(2, 50, random_state=0).fit(wide)
     peak = tracemalloc.get_traced_memory()[1]

@@ -176,7 +176,7 @@ def test_predict_to(frame, tmp_path, ending, classes):
     read = pd.read_parquet(path) if ending == "parquet" else pd.read_csv(path)
     np.testing.assert_array_equal(read["prediction"], clf.predict(X))
     scores = read.drop(columns="prediction").to_numpy()
-    np.testing.assert_allclose(scores.squeeze(), clf.decision_function(X), rtol=1e-12)
+    np.testing.assert_allclose(scores.squeeze(), clf.decision_function(X), rtol=1e-12, atol=1e-15)
     assert list(tmp_path.iterdir()) == [path]
     before = path.read_bytes()
     with pytest.raises(FileExistsError, match="overwrite=True"):

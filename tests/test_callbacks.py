@@ -1,0 +1,57 @@
+"""scikit-learn's fit callbacks, which 1.9 and newer have."""
+
+import numpy as np
+import pytest
+
+from conftest import noisy_problem
+from polysift import FPCClassifier
+
+callback = pytest.importorskip(
+    "sklearn.callback", reason="this scikit-learn has no callbacks (1.9 and newer have)"
+)
+
+X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
+
+
+class Recorder:
+    """Counts tasks and stops after some iterations."""
+
+    def __init__(self, stop_after=None):
+        self.stop_after, self.begun, self.ended, self.scores = stop_after, [], [], []
+        self.set_up = self.torn_down = 0
+
+    def setup(self, estimator, context):
+        self.set_up += 1
+
+    def teardown(self, estimator, context):
+        self.torn_down += 1
+
+    def on_fit_task_begin(self, estimator, context, **kwargs):
+        self.begun.append(context.task_name)
+
+    def on_fit_task_end(self, estimator, context, *, fitted_estimator=None, X=None, y=None):
+        self.ended.append(context.task_name)
+        if context.task_name == "iteration":
+            self.scores.append(fitted_estimator.score(X, y))
+        return self.stop_after is not None and self.ended.count("iteration") >= self.stop_after
+
+
+def test_callbacks_see_each_iteration_and_may_stop():
+    recorder = Recorder()
+    FPCClassifier(3, max_iter=4, tol=1e-300).set_callbacks(recorder).fit(X, Y)
+    assert recorder.ended == ["iteration"] * 4 + ["fit"]
+    assert recorder.set_up == recorder.torn_down == 1
+    assert min(recorder.scores) > 0.6
+    stopper = Recorder(stop_after=2)
+    clf = FPCClassifier(3, max_iter=9, tol=1e-300).set_callbacks(stopper).fit(X, Y)
+    assert clf.n_iter_ == 2 and clf.status_ == "callback"
+
+
+def test_scikit_learns_progress_bar_works_alone_and_in_a_search(capsys):
+    pytest.importorskip("rich")
+    from sklearn.model_selection import GridSearchCV
+
+    FPCClassifier(2).set_callbacks(callback.ProgressBar()).fit(X[:2000], Y[:2000])
+    search = GridSearchCV(FPCClassifier(), {"degree": [1, 2]}, cv=2)
+    search.set_callbacks(callback.ProgressBar()).fit(X[:2000], Y[:2000])
+    assert "FPCClassifier" in capsys.readouterr().out
