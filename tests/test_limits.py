@@ -190,16 +190,26 @@ def test_time_limit_before_a_model_quotes_the_forecast():
     assert not hasattr(clf, "coef_")
 
 
-def test_time_limit_keeps_the_checkpoint(tmp_path):
+def test_time_limit_keeps_the_checkpoint(tmp_path, monkeypatch):
+    from polysift._engine import LocalEngine
+
     rng = np.random.default_rng(0)
-    big = rng.random((300_000, 8))
-    make = {"degree": 3, "n_centers": 165, "random_state": 0, "checkpoint": tmp_path, "n_jobs": 1}
-    with pytest.raises(TimeoutError, match=f"The checkpoint {tmp_path} keeps what is done"):
-        FPCClassifier(**make, time_limit=0.4).fit(big, big[:, 0] > 0.5)
-    assert (tmp_path / "gram.state").exists() or (tmp_path / "fingerprint.json").exists()
-    resumed = FPCClassifier(**make).fit(big, big[:, 0] > 0.5)
-    expected = FPCClassifier(**make | {"checkpoint": None}).fit(big, big[:, 0] > 0.5)
-    np.testing.assert_array_equal(resumed.coef_, expected.coef_)
+    big = rng.random((140_000, 4))
+    y = big[:, 0] > 0.5
+    make = {"degree": 3, "random_state": 0, "n_jobs": 1}
+    original = LocalEngine._gram_shard
+
+    def slow(self, item):
+        time.sleep(0.1)
+        return original(self, item)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalEngine, "_gram_shard", slow)
+        with pytest.raises(TimeoutError, match=f"The checkpoint {tmp_path} keeps what is done"):
+            FPCClassifier(**make, checkpoint=tmp_path, time_limit=2.0).fit(big, y)
+    assert (tmp_path / "gram.state").exists()
+    resumed = FPCClassifier(**make, checkpoint=tmp_path).fit(big, y)
+    np.testing.assert_array_equal(resumed.coef_, FPCClassifier(**make).fit(big, y).coef_)
 
 
 def test_monitor_raises_at_the_deadline():

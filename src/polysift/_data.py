@@ -217,7 +217,8 @@ def find_name(name: str, names: Sequence[str], where: str) -> int:
     """Return the position of a column's name, or raise with the nearest names."""
     if name in names:
         return list(names).index(name)
-    near = get_close_matches(name, names, n=3)
+    folded = {other.casefold(): other for other in names}
+    near = [folded[match] for match in get_close_matches(name.casefold(), folded, n=3)]
     hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
     shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
     raise ValueError(f"There is no column {name!r} in {where}.{hint} The columns are {shown}.")

@@ -166,9 +166,10 @@ def peak_bytes(shape: Shape, resources: Resources) -> int:
     reading = 3 * shape.unit_bytes
     if shape.unit_bytes:
         reading += resources.in_flight * shard_rows * d * shape.itemsize
-    per_thread = BLOCK_BUFFERS + 2048 * n * 8 + 8 * 8192 * K * 10
+    per_thread = min(BLOCK_BUFFERS, 64 * shard_rows * (n + d))
+    per_thread += 8 * n * min(2048, shard_rows) + 80 * K * min(8192, shard_rows)
     survey = 4 * shape.rows + waiting * 8 * n * d
-    survey += resources.threads * 4 * 8 * max(2**20, 64 * d)
+    survey += resources.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
     if shape.quantiles:
         survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)
     gram = resources.threads * (per_thread + square) + waiting * square
