@@ -57,7 +57,7 @@ def test_pool_keeps_order_and_stops_on_failure():
         assert list(pool.map(lambda x: x * x, range(50))) == [x * x for x in range(50)]
         with pytest.raises(ZeroDivisionError):
             list(pool.map(lambda x: 1 // (x - 5), range(50)))
-        assert {*pool.map(lambda _: threading.get_ident(), range(9), inline=True)} == {
+        assert {*pool.map(lambda _: threading.get_ident(), range(9), work=10)} == {
             threading.get_ident()
         }
 

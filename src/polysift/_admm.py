@@ -34,9 +34,10 @@ import numpy as np
 import scipy.linalg
 
 from polysift._checkpoint import Checkpoint
-from polysift._engine import Engine, SweepSums
+from polysift._engine import Engine
 from polysift._monitor import Monitor, OutOfTime
 from polysift._result import HISTORY_COLUMNS, Result, Status, as_history
+from polysift._sums import SweepSums
 from polysift._types import FloatArray
 
 RHO_FLOOR = 10.0

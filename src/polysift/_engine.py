@@ -10,83 +10,20 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import numpy as np
 
 from polysift._checkpoint import Checkpoint
 from polysift._data import TrainingSet
 from polysift._feature_map import BlockFeatures, FeatureMap
-from polysift._hinge import hinge_loss, prox_step
 from polysift._monitor import Monitor, OutOfTime
 from polysift._parallel import Pool, Span, TreeSum, Workspace, block_spans, tree_sum
+from polysift._sums import GramSums, S, SweepSums, add_statistics, move, predicted_codes
 from polysift._types import Block, FloatArray
 
 GRAM_ROWS = 2048
 STATISTICS_ROWS = 8192
-SMALL_WORK = 2**20
-"""Features below which threads cost more than they bring."""
-
-S = TypeVar("S", bound="_Sums")
-
-
-class _Sums:
-    """Arrays that add up, field by field."""
-
-    def add(self: S, other: S) -> S:
-        """Add ``other`` in place."""
-        for f in fields(self):  # type: ignore[arg-type]
-            total = getattr(self, f.name)
-            total += getattr(other, f.name)
-        return self
-
-
-@dataclass
-class GramSums(_Sums):
-    """What the first pass adds up.
-
-    Attributes
-    ----------
-    G : ndarray of shape (n, n)
-        A' Omega A.
-    Aty : ndarray of shape (n, K)
-        A' Omega y, the residual of the start (u, v, w) = (0, y, 0).
-    """
-
-    G: FloatArray
-    Aty: FloatArray
-
-
-@dataclass
-class SweepSums(_Sums):
-    """What a sweep adds up; f = A u, v and q = w / beta are new, ``d_`` is new minus old.
-
-    Attributes
-    ----------
-    r : ndarray of shape (n, K)
-        The residual A' Omega (v - q - f) of the next u-step.
-    loss, primal, f2, v2, q2, dv2, dq2 : ndarray of shape (K,)
-        Sums over rows of the hinge loss of f, and of the squares of f - v, f, v, q, dv and dq.
-    wrong : ndarray of shape (1,)
-        The weight of the rows that f puts in the wrong class.
-    """
-
-    r: FloatArray
-    loss: FloatArray
-    primal: FloatArray
-    f2: FloatArray
-    v2: FloatArray
-    q2: FloatArray
-    dv2: FloatArray
-    dq2: FloatArray
-    wrong: FloatArray
-
-    @classmethod
-    def zeros(cls, n: int, K: int) -> SweepSums:
-        """Return empty sums."""
-        per_column = {f.name: np.zeros(K) for f in fields(cls)[1:-1]}
-        return cls(r=np.zeros((n, K)), wrong=np.zeros(1), **per_column)
 
 
 class Engine(Protocol):
@@ -135,7 +72,7 @@ class LocalEngine:
         self._block_rows = feature_map.block_rows(data.source.dtype)
         self._pool = pool
         self._work = Workspace()
-        self._inline = data.source.n_rows * feature_map.n_centers < SMALL_WORK
+        self._features_per_pass = data.source.n_rows * feature_map.n_centers
         self._monitor = monitor or Monitor()
         self._checkpoint = checkpoint
         self.state = _new_state((data.source.n_rows, data.n_columns), spill)
@@ -149,7 +86,9 @@ class LocalEngine:
         """Return A' Omega A and A' Omega y, both summed in float64 also for float32 features."""
         tree, done = self._saved_gram()
         shards = self._data.shards[done:]
-        parts = self._pool.map(self._gram_shard, self._data.source.parts(done), inline=self._inline)
+        parts = self._pool.map(
+            self._gram_shard, self._data.source.parts(done), work=self._features_per_pass
+        )
         try:
             for sums in self._watch("Gram matrix", shards, parts):
                 tree.push(sums)
@@ -169,7 +108,7 @@ class LocalEngine:
         def visit(item: tuple[Span, Any]) -> SweepSums:
             return self._sweep_shard(item, u, gamma, relax)
 
-        parts = self._pool.map(visit, self._data.source.parts(), inline=self._inline)
+        parts = self._pool.map(visit, self._data.source.parts(), work=self._features_per_pass)
         return tree_sum(self._watch("sweep", self._data.shards, parts), SweepSums.add)
 
     def _watch(self, phase: str, shards: list[Span], parts: Iterator[S]) -> Iterator[S]:
@@ -262,12 +201,12 @@ class LocalEngine:
             if weights is not None:
                 A[weights[part] == 0] = 0.0  # such rows were not surveyed, and may overflow
             np.multiply(A @ u, y[part], out=f[part])
-            residual = _move(t[part], f[part], gamma, relax)
+            residual = move(t[part], f[part], gamma, relax)
             residual *= y_omega[part]
             sums.r += A.T @ residual.astype(A.dtype, copy=False)
         wrong = predicted_codes(f * y) != self._data.codes[rows[0] : rows[1]]
         sums.wrong += wrong.sum() if weights is None else weights @ wrong
-        _add_statistics(sums, f, t_old, t, gamma, weights)
+        add_statistics(sums, f, t_old, t, gamma, weights)
 
 
 def _new_state(shape: tuple[int, int], spill: bool) -> FloatArray:
@@ -279,50 +218,3 @@ def _new_state(shape: tuple[int, int], spill: bool) -> FloatArray:
     for lo, hi in block_spans((0, shape[0]), 2**16):
         state[lo:hi] = 1.0
     return state
-
-
-def _move(t: FloatArray, f: FloatArray, gamma: float, relax: float) -> FloatArray:
-    """Move the state t to the scores f (both as margins); return v - q - f, as margins too.
-
-    The new t is ``relax f + (1 - relax) v + q`` with the old v and q.
-    """
-    k = prox_step(t, gamma)
-    if relax == 1.0:
-        np.subtract(f, k, out=t)
-    else:
-        t *= 1.0 - relax
-        t += relax * (f - k)
-    k = prox_step(t, gamma)
-    k *= 2.0
-    k += t
-    k -= f
-    return k
-
-
-def _add_statistics(
-    sums: SweepSums,
-    f: FloatArray,
-    t_old: FloatArray,
-    t: FloatArray,
-    gamma: float,
-    weights: FloatArray | None,
-) -> None:
-    """Add the sums over rows that measure progress; all arguments are margins."""
-
-    def total(x: FloatArray) -> FloatArray:
-        return np.asarray(x.sum(axis=0) if weights is None else weights @ x)
-
-    k_old, k = prox_step(t_old, gamma), prox_step(t, gamma)
-    v = t + k
-    sums.loss += total(hinge_loss(f))
-    sums.primal += total((f - v) ** 2)
-    sums.f2 += total(f**2)
-    sums.v2 += total(v**2)
-    sums.q2 += total(k**2)
-    sums.dv2 += total((v - t_old - k_old) ** 2)
-    sums.dq2 += total((k - k_old) ** 2)
-
-
-def predicted_codes(f: FloatArray) -> FloatArray:
-    """Return the class of each row of scores (rows, K); a score of exactly 0 is the positive."""
-    return (f[:, 0] >= 0).astype(np.intp) if f.shape[1] == 1 else f.argmax(axis=1)

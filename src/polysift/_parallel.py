@@ -30,6 +30,7 @@ R = TypeVar("R")
 SHARD_ROWS = 2048, 65536
 MANY_SHARDS = 64
 FAN_IN = 8
+SMALL_WORK = 2**20
 
 Span = tuple[int, int]
 
@@ -153,12 +154,15 @@ class Pool:
         if self._executor is not None:
             self._executor.shutdown(cancel_futures=True)
 
-    def map(self, fn: Callable[[T], R], items: Iterable[T], *, inline: bool = False) -> Iterator[R]:
-        """Yield ``fn(item)`` in the order of ``items``; ``inline`` uses no thread.
+    def map(
+        self, fn: Callable[[T], R], items: Iterable[T], *, work: int = SMALL_WORK
+    ) -> Iterator[R]:
+        """Yield ``fn(item)`` in the order of ``items``.
 
-        ``inline`` is for work so small that handing it over costs more than doing it.
+        ``work`` counts the features to compute; where they are few, no thread is used, since
+        handing them over would cost more than doing them.
         """
-        if self._executor is None or inline:
+        if self._executor is None or work < SMALL_WORK:
             yield from map(fn, items)
             return
         waiting: deque[Future[R]] = deque()

@@ -12,8 +12,6 @@ from polysift._feature_map import BlockFeatures, FeatureMap
 from polysift._parallel import Pool, Span, block_spans, single_threaded_blas
 from polysift._types import FloatArray
 
-SMALL_WORK = 2**20
-
 R = TypeVar("R")
 
 
@@ -44,9 +42,9 @@ def score_shards(
         _refuse_overflow(source, span[0], scores)
         return finish(span, part, scores)
 
-    small = source.n_rows * feature_map.n_centers < SMALL_WORK
-    with single_threaded_blas(), Pool(1 if small else n_threads) as pool:
-        yield from pool.map(visit, source.parts())
+    work = source.n_rows * feature_map.n_centers
+    with single_threaded_blas(), Pool(n_threads) as pool:
+        yield from pool.map(visit, source.parts(), work=work)
 
 
 def _refuse_overflow(source: DataSource, first_row: int, values: FloatArray) -> None:
@@ -74,8 +72,7 @@ def feature_matrix(source: DataSource, feature_map: FeatureMap, n_threads: int) 
                 features(X[lo:hi], out=out[span[0] + lo : span[0] + hi])
         _refuse_overflow(source, span[0], out[span[0] : span[1]])
 
-    small = out.size < SMALL_WORK
-    with single_threaded_blas(), Pool(1 if small else n_threads) as pool:
-        for _ in pool.map(visit, source.parts()):
+    with single_threaded_blas(), Pool(n_threads) as pool:
+        for _ in pool.map(visit, source.parts(), work=out.size):
             pass
     return out

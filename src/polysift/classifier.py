@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from polysift._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from polysift._checkpoint import digest
 from polysift._data import DataSource
-from polysift._engine import predicted_codes
 from polysift._feature_map import FeatureMap
 from polysift._forecast import Forecast
 from polysift._inputs import rows_source, training_source
@@ -23,6 +22,7 @@ from polysift._params import check_n_jobs
 from polysift._predict import score_shards
 from polysift._result import Result
 from polysift._scalers import scaler_from_dict
+from polysift._sums import predicted_codes
 from polysift._survey import checked_weights
 from polysift._training import Start, plan, train
 from polysift._types import FloatArray
