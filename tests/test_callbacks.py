@@ -40,6 +40,11 @@ def test_callbacks_see_each_iteration_and_may_stop():
     recorder = Recorder()
     FPCClassifier(3, max_iter=4, tol=1e-300).set_callbacks(recorder).fit(X, Y)
     assert recorder.ended == ["iteration"] * 4 + ["fit"]
+    assert sorted(recorder.begun) == sorted(recorder.ended)
+    for settings in ({"max_iter": 5}, {"max_iter": 3, "tol": 0}):
+        balanced = Recorder()
+        FPCClassifier(3, **settings).set_callbacks(balanced).fit(X, Y)
+        assert sorted(balanced.begun) == sorted(balanced.ended)
     assert recorder.set_up == recorder.torn_down == 1
     assert min(recorder.scores) > 0.6
     stopper = Recorder(stop_after=2)

@@ -164,6 +164,65 @@ def test_a_folder_that_cannot_be(tmp_path):
         classifier(checkpoint=tmp_path / "file").fit(X, Y)
 
 
+def test_data_with_the_same_statistics_are_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    A = rng.integers(0, 4, (4096, 3)).astype(float)
+    b = A.sum(axis=1) > 4
+    classifier(checkpoint=tmp_path).fit(A, b)
+    B = A.copy()
+    B[:, 0] = rng.permutation(A[:, 0])
+    with pytest.raises(CheckpointError, match="its data is"):
+        classifier(checkpoint=tmp_path).fit(B, b)
+
+
+def test_ctrl_c_within_an_addition_corrupts_nothing(tmp_path, monkeypatch):
+    from polysift._sums import GramSums
+
+    expected = classifier().fit(X, Y).coef_
+    original, calls = GramSums.add, []
+
+    def interrupted(self, other):
+        calls.append(1)
+        if len(calls) == 5:
+            self.G += other.G  # half of the work
+            raise KeyboardInterrupt
+        return original(self, other)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GramSums, "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            classifier(checkpoint=tmp_path, n_jobs=1).fit(X, Y)
+    resumed = classifier(checkpoint=tmp_path).fit(X, Y)
+    np.testing.assert_array_equal(resumed.coef_, expected)
+
+
+def test_states_know_their_fit(tmp_path):
+    classifier(checkpoint=tmp_path).fit(X, Y)
+    (tmp_path / "fingerprint.json").unlink()
+    with pytest.raises(CheckpointError, match=r"gram.state belongs to another fit"):
+        classifier(checkpoint=tmp_path).fit(X, -Y)
+
+
+def test_a_folder_serves_one_fit_at_a_time(tmp_path):
+    pytest.importorskip("fcntl")
+    held = _checkpoint.Checkpoint(tmp_path, {})
+    with pytest.raises(CheckpointError, match="in use by another fit"):
+        classifier(checkpoint=tmp_path).fit(X, Y)
+    held.close()
+
+
+def test_a_spilled_state_is_resumed(tmp_path, monkeypatch):
+    from polysift import _training
+    from polysift._memory import Resources
+
+    expected = classifier().fit(X, Y).coef_
+    monkeypatch.setattr(_training, "fit_in", lambda *_: Resources(2, 4, spill=True))
+    first = classifier(checkpoint=tmp_path).fit(X, Y)
+    again = classifier(checkpoint=tmp_path).fit(X, Y)
+    np.testing.assert_array_equal(first.coef_, expected)
+    np.testing.assert_array_equal(again.coef_, expected)
+
+
 CHILD = """
 import sys, warnings
 import numpy as np

@@ -151,6 +151,42 @@ def test_the_limit_is_kept(tmp_path):
         assert grown[-1] < parse_memory_limit(limit)
 
 
+FULL_DISK = """
+import resource, signal
+from polysift._engine import _new_state
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    _new_state((1_000_000, 2), True)
+except OSError as error:
+    print("refused:", error)
+"""
+
+
+def test_a_spilled_state_on_a_full_disk_is_an_error():
+    pytest.importorskip("resource")
+    run = subprocess.run(
+        [sys.executable, "-c", FULL_DISK], capture_output=True, text=True, check=True
+    )
+    assert "refused:" in run.stdout and "raise memory_limit" in run.stdout
+
+
+def test_a_frame_in_memory_is_input_not_work():
+    import pandas as pd
+
+    frame = pd.DataFrame(np.random.default_rng(0).random((200_000, 20)))
+    frame.columns = [f"x{j}" for j in range(20)]
+    source = open_data(frame.assign(y=frame["x0"] > 0.5), target="y")
+    assert FPCClassifier(1, memory_limit="90MB").fit(source).score(source) > 0.9
+
+
+def test_plan_draws_nothing():
+    rng = np.random.default_rng(0)
+    FPCClassifier(2, random_state=rng).plan(X, Y)
+    drawn = FPCClassifier(2, random_state=rng).fit(X, Y).random_state_
+    assert drawn == FPCClassifier(2, random_state=np.random.default_rng(0)).fit(X, Y).random_state_
+
+
 def test_plan_tells_before_anything_runs(capsys, tmp_path):
     clf = FPCClassifier(3, random_state=0)
     expected = clf.plan(X, Y)

@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from conftest import noisy_problem
 from polysift import DataSource, FPCClassifier, PolynomialKernelMap, open_data
@@ -351,3 +352,95 @@ def test_columns_that_are_not_there(frame):
         open_data(frame, target="label", columns=["x0", "label"])
     with pytest.raises(ValueError, match="'label' of the table is not numeric.*row 0 holds"):
         classifier().fit(open_data(frame, target="w"))
+
+
+def test_float32_weights_count_as_float64(frame):
+    weights = np.random.default_rng(0).random(M).astype(np.float32)
+    expected = classifier(solver="converged", max_iter=3, scaler="standard")
+    source = open_data(frame.assign(w=weights), target="label", weight="w")
+    with pytest.warns(ConvergenceWarning):
+        expected.fit(frame[["x0", "x1", "x2", "x3"]], frame["label"], weights)
+    clf = classifier(solver="converged", max_iter=3, scaler="standard")
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(source)
+    np.testing.assert_array_equal(clf.coef_, expected.coef_)
+
+
+def test_a_sparse_file_may_lack_its_last_features(tmp_path):
+    (tmp_path / "train.svm").write_text("1 1:1 4:2\n-1 2:1\n1 1:2 3:1\n-1 2:2 4:1\n")
+    (tmp_path / "test.svm").write_text("1 1:1 2:1\n-1 2:1\n")
+    clf = classifier(degree=1, rho=1e-3).fit(open_data(tmp_path / "train.svm"))
+    narrow = open_data(tmp_path / "test.svm")
+    assert narrow.n_features == 2
+    wide = open_data(tmp_path / "test.svm", n_features=4)
+    np.testing.assert_array_equal(clf.decision_function(narrow), clf.decision_function(wide))
+    assert 0 <= clf.score(narrow) <= 1
+
+
+def test_score_checks_labels(frame):
+    clf = classifier().fit(open_data(frame, target="label", columns=["x0", "x1", "x2", "x3"]))
+    missing = frame.assign(label=frame["label"].where(np.arange(M) != 77))
+    with pytest.raises(ValueError, match="missing value in row 77"):
+        clf.score(open_data(missing, target="label"))
+    with pytest.raises(ValueError, match="they can never be equal"):
+        clf.score(open_data(frame.assign(label=1), target="label"))
+    with pytest.raises(ValueError, match="All weights are zero"):
+        clf.score(open_data(frame.assign(w=0.0), target="label", weight="w"))
+
+
+def test_dates_as_labels(frame, tmp_path):
+    days = np.where(frame["label"] == "good", "2020-01-01", "2021-01-01").astype("datetime64[ns]")
+    dated = frame.drop(columns="w").assign(label=days)
+    assert len(classifier().fit(open_data(dated, target="label")).classes_) == 2
+    days[5] = "NaT"
+    with pytest.raises(ValueError, match="missing value in row 5"):
+        classifier().fit(open_data(dated.assign(label=days), target="label"))
+
+
+def test_columns_asked_for_twice(frame):
+    with pytest.raises(ValueError, match="'x0' of the table is asked for twice"):
+        open_data(frame, columns=["x0", "x0"])
+    with pytest.raises(ValueError, match="asked for twice"):
+        open_data(frame, target="w", weight="w")
+    with pytest.raises(ValueError, match="columns must be a list"):
+        open_data(frame, columns="x0")
+    double = pa.table([pa.array([1.0]), pa.array([2.0])], names=["a", "a"])
+    with pytest.raises(ValueError, match="Two columns of the table are called 'a'"):
+        open_data(double)
+    with pytest.raises(TypeError, match=r"LazyFrame; pass .collect\(\)"):
+        open_data(pl.LazyFrame({"a": [1.0]}))
+
+
+def test_npz_corners(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", X=np.ones((5, 3)), y=np.arange(5))
+    assert open_data(tmp_path / "a.npz").disk > 5 * 3 * 8
+    for columns, message in ((["a"], "no column 'a'"), ([0, 7], "no column number 7")):
+        with pytest.raises(ValueError, match=message):
+            open_data(tmp_path / "a.npz", columns=columns)
+    assert open_data(tmp_path / "a.npz", columns=[2, 0]).n_features == 2
+
+
+def test_a_constant_target_is_named(frame, tmp_path):
+    constant = frame.drop(columns="w").assign(label="one")
+    constant.to_parquet(tmp_path / "c.parquet")
+    with pytest.raises(ValueError, match=r"target 'label' of .*c.parquet must hold at least two"):
+        classifier().fit(open_data(tmp_path / "c.parquet", target="label"))
+    lists = pa.table({"a": [1.0, 2.0], "y": [[0], [1]]})
+    with pytest.raises(ValueError, match="a label must be a single value"):
+        classifier().fit(open_data(lists, target="y"))
+
+
+def test_files_that_differ_in_nullability_only(frame, tmp_path):
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    strict = pa.schema([field.with_nullable(False) for field in table.schema])
+    pq.write_table(table, tmp_path / "a.parquet")
+    pq.write_table(table.cast(strict), tmp_path / "b.parquet")
+    assert open_data(tmp_path).n_rows == 2 * M
+
+
+def test_a_file_that_has_gone(frame, tmp_path):
+    frame.to_parquet(tmp_path / "a.parquet")
+    source = open_data(tmp_path / "a.parquet", target="label")
+    (tmp_path / "a.parquet").unlink()
+    with pytest.raises(FileNotFoundError, match="has gone since it was opened"):
+        classifier().fit(source)

@@ -25,10 +25,9 @@ form diverges where G is nearly singular.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg
@@ -147,6 +146,16 @@ class State:
     status: Status | None = None
 
 
+class IterationHook(Protocol):
+    """Whoever wants to know of iterations."""
+
+    def begin(self) -> None:
+        """Learn that an iteration begins."""
+
+    def end(self, u: FloatArray) -> bool:
+        """Learn that it has ended, with these coefficients; true asks to stop."""
+
+
 def solve(
     engine: Engine,
     settings: Settings,
@@ -154,7 +163,7 @@ def solve(
     u0: FloatArray | None = None,
     monitor: Monitor | None = None,
     checkpoint: Checkpoint | None = None,
-    on_iteration: Callable[[FloatArray], bool] | None = None,
+    hook: IterationHook | None = None,
 ) -> Result:
     """Run the ADMM.
 
@@ -171,8 +180,8 @@ def solve(
         Told of each iteration; may raise ``OutOfTime``, which ends the run with the latest u.
     checkpoint : Checkpoint, optional
         Where to save the state, and to go on from.
-    on_iteration : callable, optional
-        Called with u after each iteration; a true result ends the run.
+    hook : IterationHook, optional
+        Told when each iteration begins, and given its u; it may end the run.
     """
     began = perf_counter()
     monitor = monitor or Monitor()
@@ -186,6 +195,8 @@ def solve(
     iterates = len(state.rows)  # how many u exist; one more than rows while a sweep runs
     try:
         while state.status is None:
+            if hook is not None:
+                hook.begin()
             du = factor.solve(state.r)  # paper, Algorithm 1: the u-update, in residual form
             state.u = state.u + du
             iterates += 1
@@ -193,6 +204,8 @@ def solve(
             if skip and iterates == settings.max_iter:
                 # Nobody asks for this sweep's v, w and stopping rule: the coefficients are final.
                 state.status = Status.MAX_ITER
+                if hook is not None:
+                    hook.end(state.u)
                 break
             swept = engine.sweep(state.u, engine.total_weight * settings.beta, settings.relax)
             state.r = swept.r
@@ -201,7 +214,7 @@ def solve(
             state.rows.append(row | {"seconds": before + perf_counter() - began})
             monitor.iteration(iterates, state.rows[-1])
             state.status = _stopping_status(state.rows, settings)
-            if on_iteration is not None and on_iteration(state.u) and state.status is None:
+            if hook is not None and hook.end(state.u) and state.status is None:
                 state.status = Status.CALLBACK
             if checkpoint is not None and (state.status or checkpoint.due()):
                 _save(engine, state, checkpoint)
@@ -237,11 +250,10 @@ def _save(engine: Engine, state: State, checkpoint: Checkpoint) -> None:
 
 
 def _restored(engine: Engine, checkpoint: Checkpoint | None) -> State | None:
-    saved = None if checkpoint is None else checkpoint.load("solver")
+    saved = None if checkpoint is None else checkpoint.load("solver", {"state": engine.state})
     if saved is None:
         return None
     arrays, values = saved
-    engine.state[:] = arrays["state"]
     status = None if values["status"] is None else Status[values["status"]]
     return State(arrays["u"], arrays["r"], arrays["g"], values["rows"], status)
 

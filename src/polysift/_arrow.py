@@ -46,12 +46,15 @@ class Unit:
         The number of its first row in that file.
     load : callable
         Takes column names, returns a pyarrow Table of them.
+    resident : bool
+        Whether it lies in memory (or a map of a file) already, so that loading takes none.
     """
 
     n_rows: int
     file: str
     first_row: int
     load: Callable[[list[str]], Any]
+    resident: bool = False
 
 
 class ArrowSource(DataSource):
@@ -86,22 +89,24 @@ class ArrowSource(DataSource):
         self.names = tuple(features)
         self.n_rows = sum(unit.n_rows for unit in units)
         self.n_features = len(self.names)
-        self.has_labels = target is not None
+        self.has_labels, self.has_weights = target is not None, weight is not None
+        where = units[0].file if units else "the data"
+        self.target = f"The target {target!r} of {where}"
+        self.first_unit = units[0].n_rows if units else 0
         types = {str(schema.field(name).type) for name in self.names}
         self.dtype = np.dtype(np.float32 if types == {"float"} else np.float64)
-
-    @property
-    def first_unit(self) -> int:
-        """The rows of the first unit."""
-        return self._units[0].n_rows if self._units else 0
-
-    @property
-    def largest_unit(self) -> int:
-        """The rows of the largest unit: what must fit in memory, decoded."""
-        return max((unit.n_rows for unit in self._units), default=0)
+        largest = max((unit.n_rows for unit in units if not unit.resident), default=0)
+        row_bytes = self.dtype.itemsize * self.n_features + 8 * self.has_weights
+        if target is not None:
+            row_bytes += _width(schema.field(target).type)
+        self.unit_bytes = largest * row_bytes
 
     def check(self) -> None:
-        """Raise for a feature or weight that is not numeric."""
+        """Raise for a feature or weight that is not numeric, or a label that is no single value."""
+        if self._target is not None:
+            kind = self._schema.field(self._target).type
+            if str(kind).startswith(("list", "large_list", "struct", "map", "fixed_size_list")):
+                raise ValueError(f"{self.target} holds {kind}; a label must be a single value.")
         for name in [*self.names, *([self._weight] if self._weight else [])]:
             self._refuse_text(name)
 
@@ -144,7 +149,9 @@ class ArrowSource(DataSource):
 
     def weights(self, part: Any) -> FloatArray | None:
         """Return the weights of a part."""
-        return None if self._weight is None else _as_numbers(part.column(self._weight))
+        if self._weight is None:
+            return None
+        return _as_numbers(part.column(self._weight)).astype(float, copy=False)
 
     def select(self, names: Sequence[str]) -> DataSource:
         """Return this source with the given features, in that order."""
@@ -180,11 +187,21 @@ class ArrowSource(DataSource):
             )
 
 
+def _width(kind: Any) -> int:
+    """Return the bytes of a label in memory; of text, those of a short word as an object."""
+    try:
+        return max(1, kind.bit_width // 8)
+    except ValueError:
+        return 64
+
+
 def _load(unit: Unit, columns: list[str]) -> Any:
     import pyarrow as pa
 
     try:
         return unit.load(columns)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(f"{unit.file} has gone since it was opened.") from error
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(
             f"{unit.file} cannot be read: its row group of {unit.n_rows} rows from row "
@@ -203,7 +220,7 @@ def _as_numbers(column: Any) -> FloatArray:
 
 def table_units(table: Any, name: str) -> list[Unit]:
     """Return the unit of a table in memory."""
-    return [Unit(table.num_rows, name, 0, table.select)]
+    return [Unit(table.num_rows, name, 0, table.select, resident=True)]
 
 
 def parquet_units(fragments: Iterable[Any]) -> list[Unit]:
@@ -236,7 +253,7 @@ def ipc_units(path: str) -> tuple[list[Unit], Any]:
     units, first = [], 0
     for i in range(reader.num_record_batches):
         rows = reader.get_batch(i).num_rows
-        units.append(Unit(rows, path, first, _batch_loader(reader, i)))
+        units.append(Unit(rows, path, first, _batch_loader(reader, i), resident=True))
         first += rows
     return units, reader.schema
 

@@ -17,7 +17,11 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "FitTasks", "with_callbacks"]
+__all__ = ["FRAMES", "CallbackSupportMixin", "FitTasks", "with_callbacks"]
+
+
+FRAMES = 0 if with_callbacks.__module__ == __name__ else 1
+"""How many frames the decorator puts between a method and its caller."""
 
 
 class FitTasks:
@@ -29,40 +33,36 @@ class FitTasks:
         The one that is being fitted.
     max_iter : int
         The most iterations there can be.
+    X, y : object
+        What ``fit`` was given.
     """
 
     def __init__(self, estimator: Any, max_iter: int, X: Any, y: Any) -> None:
-        self._estimator, self._X, self._y = estimator, X, y
+        self._arguments = {"estimator": estimator, "X": X, "y": y}
+        self._watched = bool(getattr(estimator, "_skl_callbacks", None))
         self._root: Any = None
-        self._left = max_iter
+        self._task: Any = None
         if hasattr(estimator, "_init_callback_context"):
             self._root = estimator._init_callback_context(max_subtasks=max_iter)
-            self._root.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
-            self._begin_iteration()
+            self._root.call_on_fit_task_begin(**self._arguments)
 
-    def iteration(self, attributes: Callable[[], dict[str, Any]]) -> bool:
-        """Report an iteration; ``attributes`` makes the fitted attributes. True means stop."""
-        if self._root is None:
+    def begin_iteration(self) -> None:
+        """Report that an iteration begins."""
+        if self._root is not None:
+            self._task = self._root.subcontext(task_name="iteration")
+            self._task.call_on_fit_task_begin(**self._arguments)
+
+    def end_iteration(self, attributes: Callable[[], dict[str, Any]]) -> bool:
+        """Report that it has ended; ``attributes`` makes the fitted attributes. True means stop."""
+        if self._task is None:
             return False
-        stop = self._task.call_on_fit_task_end(
-            estimator=self._estimator,
-            X=self._X,
-            y=self._y,
-            reconstruction_attributes=attributes() if self._watched() else None,
-        )
-        self._left -= 1
-        if not stop and self._left:
-            self._begin_iteration()
-        return bool(stop)
+        made = attributes() if self._watched else None
+        task, self._task = self._task, None
+        return bool(task.call_on_fit_task_end(**self._arguments, reconstruction_attributes=made))
 
     def end(self) -> None:
-        """Report the end of the fit."""
+        """Report the end of the fit, and of an iteration that was cut short."""
         if self._root is not None:
-            self._root.call_on_fit_task_end(estimator=self._estimator, X=self._X, y=self._y)
-
-    def _begin_iteration(self) -> None:
-        self._task = self._root.subcontext(task_name="iteration")
-        self._task.call_on_fit_task_begin(estimator=self._estimator, X=self._X, y=self._y)
-
-    def _watched(self) -> bool:
-        return bool(getattr(self._estimator, "_skl_callbacks", None))
+            if self._task is not None:
+                self._task.call_on_fit_task_end(**self._arguments)
+            self._root.call_on_fit_task_end(**self._arguments)

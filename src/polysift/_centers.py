@@ -88,11 +88,11 @@ def hash_rows(block: Block, seed: int) -> Words:
     sparse row does not store need not be visited. Minus zero counts as zero.
     """
     keys = _column_keys(block.shape[1], seed)
-    at_zero = _mix(keys)
+    at_zero = mix(keys)
     with np.errstate(over="ignore"):
         if sp.issparse(block):
             columns = block.indices
-            terms = _mix(_bits(block.data) ^ keys[columns]) - at_zero[columns]
+            terms = mix(_bits(block.data) ^ keys[columns]) - at_zero[columns]
             sums = np.zeros(len(block.indptr) - 1, dtype=np.uint64)
             filled = np.flatnonzero(np.diff(block.indptr))
             if len(filled):  # reduceat cannot express an empty row
@@ -100,8 +100,8 @@ def hash_rows(block: Block, seed: int) -> Words:
         else:
             sums = np.zeros(block.shape[0], dtype=np.uint64)
             for j, column in enumerate(block.T):
-                sums += _mix(_bits(column) ^ keys[j]) - at_zero[j]
-        return _mix(sums ^ _mix(np.array([seed], dtype=np.uint64)))
+                sums += mix(_bits(column) ^ keys[j]) - at_zero[j]
+        return mix(sums ^ mix(np.array([seed], dtype=np.uint64)))
 
 
 def _bits(values: FloatArray) -> Words:
@@ -111,10 +111,10 @@ def _bits(values: FloatArray) -> Words:
 def _column_keys(d: int, seed: int) -> Words:
     with np.errstate(over="ignore"):
         steps = np.arange(1, d + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        return _mix(steps + np.uint64(seed))
+        return mix(steps + np.uint64(seed))
 
 
-def _mix(z: Words) -> Words:
+def mix(z: Words) -> Words:
     """Scramble 64-bit words, one to one (the finaliser of splitmix64)."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

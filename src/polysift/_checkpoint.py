@@ -12,6 +12,8 @@ import hashlib
 import json
 import os
 import platform
+from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -43,15 +45,32 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | Path, fingerprint: dict[str, Any]) -> None:
-        self.folder = Path(folder)
         self._saved_at, self._cost = perf_counter(), 0.0
         try:
+            self.folder = Path(folder)
             self.folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
+            self._lock = open(self.folder / "lock", "w")  # noqa: SIM115 - held until close()
+        except (OSError, TypeError) as error:
             raise CheckpointError(
-                f"checkpoint={str(folder)!r} is no folder that can be written to: {error}"
+                f"checkpoint={folder!r} is no folder that can be written to: {error}"
             ) from error
-        self._match(json.loads(json.dumps(fingerprint | machine_fingerprint())))
+        if not _locked(self._lock):
+            self._lock.close()
+            raise CheckpointError(
+                f"The checkpoint {self.folder} is in use by another fit. Wait for it, or give each "
+                "fit a folder of its own (a search over parameters cannot share one)."
+            )
+        mark = json.loads(json.dumps(fingerprint | machine_fingerprint()))
+        self._mark = hashlib.blake2b(json.dumps(mark, sort_keys=True).encode()).hexdigest()[:32]
+        try:
+            self._match(mark)
+        except CheckpointError:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let others use the folder; the system does so, too, when the process ends."""
+        self._lock.close()
 
     def due(self) -> bool:
         """Return whether it is time for another save."""
@@ -60,14 +79,27 @@ class Checkpoint:
     def save(self, name: str, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
         """Write a state, replacing the one of that name."""
         began = perf_counter()
-        write_state(self.folder / f"{name}.state", arrays, values)
+        write_state(self.folder / f"{name}.state", arrays, values | {"fit": self._mark})
         self._saved_at = perf_counter()
         self._cost = self._saved_at - began
 
-    def load(self, name: str) -> tuple[dict[str, FloatArray], dict[str, Any]] | None:
-        """Return a state, or None where there is none; one that is damaged raises."""
+    def load(
+        self, name: str, into: dict[str, FloatArray] | None = None
+    ) -> tuple[dict[str, FloatArray], dict[str, Any]] | None:
+        """Return a state, or None where there is none; one that is damaged raises.
+
+        Arrays named in ``into`` are read into those given there.
+        """
         path = self.folder / f"{name}.state"
-        return read_state(path) if path.exists() else None
+        if not path.exists():
+            return None
+        arrays, values = read_state(path, into)
+        if values.get("fit") != self._mark:
+            raise CheckpointError(
+                f"The checkpoint {path} belongs to another fit; it was not used. Remove the folder "
+                f"{self.folder} to start anew."
+            )
+        return arrays, values
 
     def _match(self, fingerprint: dict[str, Any]) -> None:
         path = self.folder / "fingerprint.json"
@@ -91,6 +123,19 @@ class Checkpoint:
                 )
 
 
+def _locked(file: Any) -> bool:
+    """Lock an open file for this process, and return whether nobody else holds it."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 def stored_seed(folder: Any) -> int | None:
     """Return the seed of the fit a checkpoint belongs to, where there is one."""
     try:
@@ -104,6 +149,7 @@ def machine_fingerprint() -> dict[str, str]:
     """Return what the last bit depends on besides data and parameters."""
     return {
         "processor": f"{platform.machine()} {_processor()}",
+        "polysift": version("polysift"),
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
@@ -137,10 +183,11 @@ def write_state(path: Path, arrays: dict[str, FloatArray], values: dict[str, Any
         with open(partial, "wb") as file:
             file.write(MAGIC)
             for name, array in arrays.items():
-                flat = np.ascontiguousarray(array)
-                index.append([name, flat.dtype.str, list(flat.shape), file.tell()])
-                total.update(flat.data)
-                file.write(flat.data)
+                whole = np.ascontiguousarray(array)
+                index.append([name, whole.dtype.str, list(whole.shape), file.tell()])
+                for chunk in _chunks(whole):
+                    total.update(chunk)
+                    file.write(chunk)
             footer = {"arrays": index, "values": values}
             total.update(json.dumps(footer).encode())
             text = json.dumps(footer | {"digest": total.hexdigest()}).encode()
@@ -152,7 +199,9 @@ def write_state(path: Path, arrays: dict[str, FloatArray], values: dict[str, Any
         partial.unlink(missing_ok=True)
 
 
-def read_state(path: Path) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+def read_state(
+    path: Path, into: dict[str, FloatArray] | None = None
+) -> tuple[dict[str, FloatArray], dict[str, Any]]:
     """Read what ``write_state`` wrote; anything else raises ``CheckpointError``."""
     try:
         with open(path, "rb") as file:
@@ -171,8 +220,15 @@ def read_state(path: Path) -> tuple[dict[str, FloatArray], dict[str, Any]]:
                 if not 0 <= offset <= offset + size <= end:
                     raise ValueError("an array lies outside the file")
                 file.seek(offset)
-                arrays[name] = np.frombuffer(file.read(size), dtype).reshape(shape).copy()
-                total.update(arrays[name].data)
+                array = (into or {}).get(name)
+                if array is None:
+                    array = np.empty(shape, dtype)
+                elif array.dtype != dtype or list(array.shape) != shape:
+                    raise ValueError("an array has another shape")
+                for chunk in _chunks(array):
+                    file.readinto(chunk)
+                    total.update(chunk)
+                arrays[name] = array
             total.update(json.dumps(footer).encode())
         if total.hexdigest() != expected:
             raise ValueError("its checksum is wrong")
@@ -182,6 +238,13 @@ def read_state(path: Path) -> tuple[dict[str, FloatArray], dict[str, Any]]:
             f"{path.parent} to start anew."
         ) from error
     return arrays, footer["values"]
+
+
+def _chunks(array: FloatArray) -> Iterator[memoryview]:
+    """Yield the bytes of a C-ordered array, some megabytes at a time."""
+    flat: Any = memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+    for start in range(0, len(flat), 2**22):
+        yield flat[start : start + 2**22]
 
 
 def _replace(path: Path, content: bytes) -> None:

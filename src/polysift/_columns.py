@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from polysift._data import find_name
@@ -28,6 +29,11 @@ def resolve_columns(
             )
         return names[column]
 
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"Two columns of {where} are called {twice[0]!r}. Rename one of them.")
+    if isinstance(columns, str):
+        raise ValueError(f"columns must be a list of columns; got the text {columns!r}.")
     y = None if target is None else name_of(target)
     w = None if weight is None else name_of(weight)
     if columns is None:
@@ -37,6 +43,9 @@ def resolve_columns(
         for name, role in ((y, "target"), (w, "weight")):
             if name in features:
                 raise ValueError(f"Column {name!r} is the {role}; take it out of columns.")
+    again = [name for name, count in Counter([*features, y, w]).items() if name and count > 1]
+    if again:
+        raise ValueError(f"Column {again[0]!r} of {where} is asked for twice.")
     if not features:
         raise ValueError(f"{where} leaves no column as a feature.")
     return features, y, w

@@ -29,10 +29,14 @@ class DataSource(ABC):
         float32 or float64.
     names : tuple of str, or None
         The names of the features.
-    has_labels : bool
-        Whether it brings labels.
+    has_labels, has_weights : bool
+        Whether it brings labels, and weights.
+    target : str
+        How a message calls the labels.
     disk : int
         Bytes of temporary files behind it.
+    unit_bytes, first_unit : int
+        The bytes of the largest run of rows that is decoded at once, and the rows of the first.
     """
 
     n_rows: int
@@ -40,7 +44,11 @@ class DataSource(ABC):
     dtype: np.dtype[Any]
     names: tuple[str, ...] | None
     has_labels: bool
+    has_weights: bool
+    target: str = "y"
     disk: int = 0
+    unit_bytes: int = 0
+    first_unit: int = 0
 
     @abstractmethod
     def stream(self, spans: Iterable[Span]) -> Iterator[Any]:
@@ -61,6 +69,10 @@ class DataSource(ABC):
     @abstractmethod
     def select(self, names: Sequence[str]) -> DataSource:
         """Return this source with the given features, in that order."""
+
+    def widen(self, n_features: int) -> DataSource:
+        """Return this source with as many features, where that is possible without inventing."""
+        return self
 
     def check(self) -> None:  # noqa: B027 - most sources have nothing to check
         """Raise for a feature that is not numeric."""
@@ -122,8 +134,9 @@ class ArraySource(DataSource):
         self.n_features = int(X.shape[1]) if take is None else len(take)
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         self.names = None if names is None else tuple(map(str, names))
-        self.has_labels = y is not None
+        self.has_labels, self.has_weights = y is not None, sample_weight is not None
         self.disk, self._file = disk, file
+        self.target = "y" if file is None else f"the target of {file}"
         self._X, self._y, self._weights, self._take, self._owner = X, y, sample_weight, take, owner
 
     def stream(self, spans: Iterable[Span]) -> Iterator[Span]:
@@ -144,6 +157,22 @@ class ArraySource(DataSource):
     def weights(self, part: Span) -> FloatArray | None:
         """Return the weights of a span."""
         return None if self._weights is None else self._weights[part[0] : part[1]]
+
+    def widen(self, n_features: int) -> DataSource:
+        """Return sparse rows with more columns, all zero: a file may lack its last features."""
+        if not sp.issparse(self._X) or self.names is not None or n_features <= self.n_features:
+            return self
+        wide = type(self._X)((self.n_rows, n_features), dtype=self._X.dtype)
+        wide.data, wide.indices, wide.indptr = self._X.data, self._X.indices, self._X.indptr
+        return ArraySource(
+            wide,
+            None,
+            self._y,
+            self._weights,
+            owner=self._owner,
+            disk=self.disk,
+            file=self._file,
+        )
 
     def select(self, names: Sequence[str]) -> DataSource:
         """Return this source with the given features, in that order."""

@@ -95,7 +95,7 @@ class LocalEngine:
                 done += 1
                 if self._checkpoint is not None and self._checkpoint.due():
                     self._save_gram(tree, done)
-        except (OutOfTime, KeyboardInterrupt):
+        except OutOfTime:  # raised between parts; Ctrl-C can strike within one, and saves nothing
             self._save_gram(tree, done)
             raise
         if shards:
@@ -214,7 +214,15 @@ def _new_state(shape: tuple[int, int], spill: bool) -> FloatArray:
     if not spill:
         return np.ones(shape)
     with tempfile.TemporaryFile(prefix="polysift-") as file:
-        state = np.memmap(file, dtype=float, mode="w+", shape=shape)
-    for lo, hi in block_spans((0, shape[0]), 2**16):
-        state[lo:hi] = 1.0
-    return state
+        try:  # written, not only mapped: a full disk is an error here, and a crash in a map
+            for lo, hi in block_spans((0, shape[0]), 2**16):
+                file.write(np.ones((hi - lo, shape[1])).data)
+            file.flush()
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"The per-row state ({shape[0] * shape[1] * 8:,} bytes) could not be written to "
+                f"{tempfile.gettempdir()}: {error}. Free space there, point TMPDIR elsewhere, or "
+                "raise memory_limit.",
+            ) from error
+        return np.memmap(file, dtype=float, mode="r+", shape=shape)

@@ -56,10 +56,10 @@ class MapSpec:
             return ("uniform" if n == full else "random"), n
         return self.centers, n
 
-    def questions(self, d: int, *, labels: bool) -> Questions:
+    def questions(self, d: int, *, labels: bool, digest: bool = False) -> Questions:
         """Return what a survey must find out for this map."""
         scheme, n = self.resolve(d)
-        return Questions(labels, self.scaler == "quantile", scheme, n, self.seed)
+        return Questions(labels, digest, self.scaler == "quantile", scheme, n, self.seed)
 
 
 @dataclass(frozen=True)

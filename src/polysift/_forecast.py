@@ -153,7 +153,8 @@ def _calibrate(
     shard_rows = min(
         max(2048, int(2e9 / shape.centers**2)), shape.rows // len(shard_spans(shape.rows))
     )
-    rows = max(shard_rows, 1) * 2 * resources.threads
+    shard_rows = max(1, min(shard_rows, 2**22 // d))  # wide rows are not made dense by the million
+    rows = shard_rows * 2 * resources.threads
     rng = np.random.default_rng(0)
     sample = _Sample(rng.random((rows, d), dtype=dtype.type), 2 * resources.threads)
     data = TrainingSet(sample, rng.integers(0, max(K, 2), rows), max(K, 2))
@@ -179,7 +180,7 @@ def _reading_seconds(source: DataSource) -> float:
     rows = sum(source.rows(part).shape[0] for part in source.stream(spans))
     seconds = perf_counter() - began
     # A unit that is larger than the shards was decoded whole, and serves its other rows too.
-    served = min(max(rows, getattr(source, "first_unit", 0)), source.n_rows)
+    served = min(max(rows, source.first_unit), source.n_rows)
     return seconds * source.n_rows / max(served, 1)
 
 

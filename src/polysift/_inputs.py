@@ -113,6 +113,7 @@ def _known_source(estimator: Any, source: DataSource, reset: bool) -> DataSource
         return source
     if hasattr(estimator, "feature_names_in_") and source.names is not None:
         source = source.select([str(name) for name in estimator.feature_names_in_])
+    source = source.widen(estimator.n_features_in_)
     if source.n_features != estimator.n_features_in_:
         raise ValueError(
             f"X has {source.n_features} features, but {type(estimator).__name__} is expecting "

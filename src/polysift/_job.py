@@ -127,10 +127,13 @@ def warn_about(estimator: Any, result: Result, stacklevel: int) -> None:
             LinAlgWarning,
             stacklevel=stacklevel,
         )
+    go_on = "Fit again with warm_start=True to go on."
+    if estimator.checkpoint is not None:
+        go_on = "Fit again with the same checkpoint to go on."
     if result.status is Status.INTERRUPTED:
         warnings.warn(
             f"The fit was interrupted after {result.n_iter} iterations; the latest model is "
-            "kept. Fit again with warm_start=True to go on.",
+            f"kept. {go_on}",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )

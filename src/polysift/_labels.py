@@ -11,18 +11,18 @@ from polysift._types import FloatArray, IntArray
 
 
 def encode_labels(
-    parts: list[LabelPart],
+    parts: list[LabelPart], target: str = "y"
 ) -> tuple[np.ndarray[Any, Any], IntArray, FloatArray | None]:
     """Return the classes of the rows of positive weight, each row's class number, and the weights.
 
     Rows of weight zero whose label occurs nowhere else get -1. The weights are None if all parts
-    have none.
+    have none. ``target`` is how a message calls the labels.
     """
     labels = np.unique(np.concatenate([part.distinct for part in parts]))
     if labels.dtype.kind == "f" and not np.equal(labels, np.round(labels)).all():
         raise ValueError(
-            f"y holds continuous values such as {labels[labels != np.round(labels)][0]}; a "
-            "classifier needs classes. Cut them into classes first."
+            f"{target} holds continuous values such as {labels[labels != np.round(labels)][0]}; "
+            "a classifier needs classes. Cut them into classes first."
         )
     places = [np.searchsorted(labels, part.distinct) for part in parts]
     weights = None
@@ -41,8 +41,8 @@ def encode_labels(
     classes = labels[present]
     if len(classes) < 2:
         raise ValueError(
-            f"y must hold at least two classes; got one class only, {shown(classes[:1])}. Rows of "
-            "weight zero do not count."
+            f"{target} must hold at least two classes; got one class only, "
+            f"{shown(classes[:1])}. Rows of weight zero do not count."
         )
     numbers = np.where(present, np.cumsum(present) - 1, -1)
     numbers = numbers.astype(np.int8 if len(classes) < 127 else np.int32)

@@ -132,7 +132,7 @@ class Shape:
             itemsize,
             weighted,
             quantiles,
-            getattr(source, "largest_unit", 0) * (source.n_features + 2) * itemsize,
+            source.unit_bytes,
         )
 
 

@@ -34,7 +34,8 @@ def open_npz(path: Path, target: Any, weight: Any, columns: Any) -> DataSource:
     folder = TemporaryFolder(Path(tempfile.mkdtemp(prefix="polysift-")))
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [name.removesuffix(".npy") for name in archive.namelist()]
+            members = [name for name in archive.namelist() if name.endswith(".npy")]
+            names = [name.removesuffix(".npy") for name in members]
             arrays = {name: _map_member(archive, path, name, folder.path) for name in names}
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise ValueError(f"{path} is not a readable .npz file: {error}") from error
@@ -57,9 +58,12 @@ def open_npz(path: Path, target: Any, weight: Any, columns: Any) -> DataSource:
                 f"{path}: {name} has shape {values.shape}, but {chosen} has {len(X)} rows."
             )
     _refuse_non_numeric(X, f"{path}: {chosen}")
-    take = None if columns is None else np.array(list(columns), dtype=int)
+    places = [str(j) for j in range(X.shape[1])]
+    features, _, _ = resolve_columns(places, f"{path}: {chosen}", None, None, columns)
+    take = None if columns is None else np.array([int(name) for name in features])
+    disk = sum(file.stat().st_size for file in folder.path.iterdir())
     w = None if weights is None else np.asarray(weights, dtype=float)
-    return ArraySource(X, None, labels, w, take=take, owner=folder, file=str(path))
+    return ArraySource(X, None, labels, w, take=take, owner=folder, disk=disk, file=str(path))
 
 
 def _map_member(archive: zipfile.ZipFile, path: Path, name: str, folder: Path) -> Any:

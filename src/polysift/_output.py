@@ -8,8 +8,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from polysift._arrow import load_pyarrow
 from polysift._types import FloatArray
 
@@ -38,7 +36,7 @@ class PredictionWriter:
     def write(self, codes: Any, scores: FloatArray | None) -> None:
         """Write the next rows: class numbers (rows,) and scores (rows, K)."""
         pa = load_pyarrow("csv", "parquet")
-        columns = {"prediction": pa.array(np.asarray(self._classes)[codes])}
+        columns = {"prediction": pa.array(self._classes).take(pa.array(codes))}
         if scores is not None and scores.shape[1] == 1:
             columns["score"] = pa.array(scores[:, 0])
         elif scores is not None:

@@ -55,8 +55,14 @@ def temporary_folder() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="polysift-"))
     try:
         yield folder
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(folder, ignore_errors=True)
+        if type(error) is OSError:  # not of the file that is read: those have classes of their own
+            raise OSError(
+                error.errno,
+                f"Temporary files could not be written to {folder.parent}: {error}. Free space "
+                "there, or point TMPDIR elsewhere.",
+            ) from error
         raise
 
 

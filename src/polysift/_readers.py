@@ -43,6 +43,7 @@ def open_data(
     header: bool | None = None,
     delimiter: str | None = None,
     column_types: Mapping[Column, str] | None = None,
+    n_features: int | None = None,
 ) -> DataSource:
     """Open data of any size; the result takes the place of X in every method of an estimator.
 
@@ -67,6 +68,8 @@ def open_data(
         CSV: what separates fields. By default inferred.
     column_types : mapping of column to str, optional
         CSV: types of columns that are inferred wrongly, such as ``{"label": "string"}``.
+    n_features : int, optional
+        libsvm text: how many features there are, where the last ones do not occur in the file.
 
     Returns
     -------
@@ -113,7 +116,7 @@ def open_data(
                 f"{path}: libsvm text has its labels in place and no named columns; leave target, "
                 "weight and columns out."
             )
-        return _own(parse_libsvm(path), path)
+        return _own(parse_libsvm(path, n_features=n_features), path)
     if kind == "npy":
         return matrix_source(map_npy(path), str(path), target, weight, columns)
     if kind == "npz":
@@ -155,6 +158,8 @@ def _kind(path: str) -> str:
 def _open_frame(data: Any, target: Any, weight: Any, columns: Any) -> DataSource:
     pa = load_pyarrow()
 
+    if type(data).__name__ == "LazyFrame":
+        raise TypeError("open_data got a polars LazyFrame; pass .collect() of it.")
     if isinstance(data, pa.Table):
         table = data
     elif hasattr(data, "to_arrow"):  # polars
@@ -181,11 +186,15 @@ def _open_parquet(paths: list[str], target: Any, weight: Any, columns: Any) -> D
                 piece.ensure_complete_metadata()
         except (pa.ArrowInvalid, OSError) as error:
             raise ValueError(f"{path} is not a readable Parquet file: {error}") from error
-        if schema is not None and not dataset.schema.equals(schema):
+        if schema is not None and _columns_of(dataset.schema) != _columns_of(schema):
             raise ValueError(_schema_difference(paths[0], schema, path, dataset.schema))
-        schema = dataset.schema
+        schema = schema or dataset.schema
         fragments += pieces
     return _arrow_source(parquet_units(fragments), schema, target, weight, columns)
+
+
+def _columns_of(schema: Any) -> list[tuple[str, str]]:
+    return [(field.name, str(field.type)) for field in schema]
 
 
 def _schema_difference(first: str, one: Any, path: str, other: Any) -> str:

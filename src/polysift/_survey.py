@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polysift._centers import Candidates, find_candidates
+from polysift._centers import Candidates, Words, find_candidates, hash_rows, mix
 from polysift._data import DataSource, check_finite
 from polysift._monitor import Monitor
 from polysift._parallel import Pool, Span, block_spans, tree_sum
@@ -31,6 +31,8 @@ class Questions:
     ----------
     labels : bool
         Whether to collect labels.
+    digest : bool
+        Whether to digest the rows' content, for a checkpoint.
     quantiles : bool
         Whether to sketch the columns' distributions.
     scheme : str
@@ -42,6 +44,7 @@ class Questions:
     """
 
     labels: bool
+    digest: bool
     quantiles: bool
     scheme: str
     n_centers: int
@@ -65,6 +68,7 @@ class Survey:
     sketch: QuantileSketch | None
     candidates: Candidates | None
     labels: list[LabelPart] = field(default_factory=list)
+    digests: list[Words] = field(default_factory=list)
 
 
 def survey(
@@ -81,6 +85,7 @@ def survey(
             if a.candidates and b.candidates
             else None,
             a.labels + b.labels,
+            a.digests + b.digests,
         )
 
     block_rows = int(np.clip(BLOCK_ELEMENTS // source.n_features, 64, 8192))
@@ -95,9 +100,7 @@ def survey(
         )
         found = tree_sum(blocks, merge)
         if questions.labels:
-            labels = source.labels(part)
-            _refuse_missing_labels(source, span[0], labels)
-            distinct, codes = _distinct_labels(labels)
+            distinct, codes = _distinct_labels(checked_labels(source, span[0], part))
             found.labels = [LabelPart(distinct, codes.astype(np.int32), weights)]
         return found
 
@@ -139,32 +142,40 @@ def _survey_block(
     with np.errstate(over="ignore", invalid="ignore"):  # _refuse_huge_values names the column
         statistics = column_statistics(block, w)
     sketch = quantile_sketch(block, w) if questions.quantiles else None
+    digests = []
+    if questions.digest:  # which row stands where matters, so the order does, too
+        hashes = hash_rows(block, 0)
+        places = np.arange(first_row, first_row + len(hashes), dtype=np.uint64)
+        digests = [np.bitwise_xor.reduce(mix(hashes + mix(places)), keepdims=True)]
     candidates = None
     if questions.scheme in ("first", "random"):
         candidates = find_candidates(
             block, first_row, questions.scheme, questions.n_centers, questions.seed
         )
-    return Survey(statistics, sketch, candidates)
+    return Survey(statistics, sketch, candidates, digests=digests)
 
 
 def _cut(weights: FloatArray | None, lo: int, hi: int) -> FloatArray | None:
     return None if weights is None else weights[lo:hi]
 
 
-def _refuse_missing_labels(
-    source: DataSource, first_row: int, labels: np.ndarray[Any, Any]
-) -> None:
+def checked_labels(source: DataSource, first_row: int, part: Any) -> np.ndarray[Any, Any]:
+    """Return the labels of a part, none of which may be missing."""
+    labels = source.labels(part)
     if labels.dtype.kind == "O":
         missing = np.array([label is None or label != label for label in labels], dtype=bool)
     elif labels.dtype.kind == "f":
         missing = np.isnan(labels)
+    elif labels.dtype.kind in "mM":
+        missing = np.isnat(labels)
     else:
-        return
+        return labels
     if missing.any():
         raise ValueError(
             f"The labels have a missing value in {source.place(first_row + int(missing.argmax()))}"
             ". Drop such rows, or fill them in."
         )
+    return labels
 
 
 def _distinct_labels(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], IntArray]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from polysift._admm import Settings, solve
+from polysift._admm import IterationHook, Settings, solve
 from polysift._checkpoint import Checkpoint, digest
 from polysift._data import DataSource, TrainingSet
 from polysift._engine import LocalEngine
@@ -20,8 +19,8 @@ from polysift._memory import Shape, fit_in
 from polysift._monitor import Monitor, OutOfTime
 from polysift._parallel import Pool, single_threaded_blas
 from polysift._result import Result
-from polysift._survey import Survey, survey
-from polysift._types import FloatArray, IntArray
+from polysift._survey import Survey, checked_labels, survey
+from polysift._types import FloatArray
 
 
 @dataclass(frozen=True)
@@ -84,30 +83,37 @@ def train(
     job: Job,
     *,
     start: Callable[[Any], Start] | None = None,
-    on_iteration: Callable[[FeatureMap, Any, FloatArray], bool] | None = None,
+    hook: Callable[[FeatureMap, Any], IterationHook] | None = None,
 ) -> Trained:
-    """Run a job. ``start`` takes the classes found and returns what to go on from."""
-    resources = fit_in(job.memory_limit, _shape(source, job.spec, 2), job.threads)
+    """Run a job.
+
+    ``start`` takes the classes found and returns what to go on from; ``hook`` takes the feature map
+    and the classes and returns who is told of iterations.
+    """
+    weighted = source.has_weights
+    resources = fit_in(job.memory_limit, _shape(source, job.spec, 2, weighted), job.threads)
+    checkpoint = None
     with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
         try:
             with Pool(resources.threads, resources.in_flight) as pool:
-                questions = job.spec.questions(source.n_features, labels=True)
+                questions = job.spec.questions(
+                    source.n_features, labels=True, digest=job.checkpoint is not None
+                )
                 found = survey(source, questions, pool, monitor)
-            classes, codes, row_weights = encode_labels(found.labels)
+            classes, codes, weights = encode_labels(found.labels, source.target)
             begin = None if start is None else start(classes)
             if begin is None:
                 feature_map = build_feature_map(job.spec, found, source.dtype)
             else:
                 feature_map = begin.feature_map
                 refuse_overflow(feature_map, found.statistics, source.dtype)
-            weights = apply_class_weight(job.class_weight, row_weights, codes, classes)
+            weights = apply_class_weight(job.class_weight, weights, codes, classes)
             data = TrainingSet(source, codes, len(classes), weights)
-            checkpoint = None
             if job.checkpoint is not None:
                 mark = _fingerprint(job, source, found, data, begin)
                 checkpoint = Checkpoint(job.checkpoint, mark)
             del found
-            shape = _shape(source, job.spec, len(classes), weighted=weights is not None)
+            shape = _shape(source, job.spec, len(classes), weights is not None)
             resources = fit_in(job.memory_limit, shape, job.threads)
             with Pool(resources.threads, resources.in_flight) as pool:
                 engine = LocalEngine(
@@ -124,19 +130,24 @@ def train(
                     u0=None if begin is None else begin.u,
                     monitor=monitor,
                     checkpoint=checkpoint,
-                    on_iteration=on_iteration and partial(on_iteration, feature_map, classes),
+                    hook=None if hook is None else hook(feature_map, classes),
                 )
         except OutOfTime as late:
             raise TimeoutError(_too_late(source, job, late)) from None
+        finally:
+            if checkpoint is not None:
+                checkpoint.close()
     return Trained(feature_map, classes, result, monitor.timings())
 
 
 def plan(source: DataSource, job: Job) -> Forecast:
     """Return the forecast of a job; the number of classes is that of the first shards."""
     spans = source.shards()[:2]
-    labels = [np.unique(source.labels(part)) for part in source.stream(spans)]
+    parts = zip(spans, source.stream(spans), strict=True)
+    labels = [np.unique(checked_labels(source, span[0], part)) for span, part in parts]
     classes = max(len(np.unique(np.concatenate(labels))), 2)
-    shape = _shape(source, job.spec, classes)
+    weighted = source.has_weights or job.class_weight is not None
+    shape = _shape(source, job.spec, classes, weighted)
     resources = fit_in(job.memory_limit, shape, job.threads)
     return forecast(
         source,
@@ -150,7 +161,7 @@ def plan(source: DataSource, job: Job) -> Forecast:
     )
 
 
-def _shape(source: DataSource, spec: MapSpec, classes: int, *, weighted: bool = False) -> Shape:
+def _shape(source: DataSource, spec: MapSpec, classes: int, weighted: bool) -> Shape:
     scheme, n = spec.resolve(source.n_features)
     columns = 1 if classes == 2 else classes
     return Shape.of(
@@ -166,24 +177,24 @@ def _fingerprint(
     job: Job, source: DataSource, found: Survey, data: TrainingSet, begin: Start | None
 ) -> dict[str, Any]:
     """Return what tells this fit from any other; the data enter by digests of what was surveyed."""
-    statistics = found.statistics
-    codes: IntArray = data.codes
     return {
         **job.parameters,
         "rows": source.n_rows,
         "features": source.n_features,
         "dtype": str(source.dtype),
         "seed": job.spec.seed,
-        "data": digest(statistics.low, statistics.high, statistics.mean, statistics.squares),
-        "labels": digest(codes),
+        "data": digest(*found.digests),
+        "labels": digest(data.codes),
         "weights": None if data.weights is None else digest(data.weights),
-        "start": None if begin is None else digest(begin.u),
+        "start": None if begin is None else digest(begin.u, begin.feature_map.centers),
     }
 
 
 def _too_late(source: DataSource, job: Job, late: OutOfTime) -> str:
     expected = plan(source, job)
-    kept = "" if job.checkpoint is None else f" The checkpoint {job.checkpoint} keeps what is done."
+    kept = ""
+    if job.checkpoint is not None and late.phase != "survey":  # nothing of a survey is saved
+        kept = f" The checkpoint {job.checkpoint} keeps what is done."
     return (
         f"time_limit={job.time_limit:g} s struck in the phase '{late.phase}' ({late.share:.0%} of "
         f"it was done), before there was a first model; the forecast for the whole fit is about "

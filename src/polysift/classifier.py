@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
-from polysift._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from polysift._callbacks import FRAMES, CallbackSupportMixin, FitTasks, with_callbacks
 from polysift._checkpoint import digest
 from polysift._data import DataSource
 from polysift._feature_map import FeatureMap
 from polysift._forecast import Forecast
 from polysift._inputs import rows_source, training_source
 from polysift._job import check_solver_parameters, job_of, warn_about
+from polysift._labels import shown
 from polysift._output import check_output, writing_predictions
 from polysift._parallel import Span, usable_jobs
 from polysift._params import check_n_jobs
@@ -23,7 +25,7 @@ from polysift._predict import score_shards
 from polysift._result import Result
 from polysift._scalers import scaler_from_dict
 from polysift._sums import predicted_codes
-from polysift._survey import checked_weights
+from polysift._survey import checked_labels, checked_weights
 from polysift._training import Start, plan, train
 from polysift._types import FloatArray
 
@@ -227,7 +229,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_solver_parameters(self)
         before = {name: vars(self).get(name) for name in ("n_features_in_", "feature_names_in_")}
         try:
-            return self._fit(X, y, sample_weight)
+            result = self._fit(X, y, sample_weight)
         except BaseException:  # an old model stays usable
             for name, value in before.items():
                 if value is not None:
@@ -235,8 +237,10 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                 elif hasattr(self, name):
                     delattr(self, name)
             raise
+        warn_about(self, result, 3 + FRAMES)
+        return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> FPCClassifier:
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Result:
         going_on = self.warm_start and hasattr(self, "coef_")
         source = training_source(self, X, y, sample_weight, reset=not going_on)
         job = job_of(self, source, self.random_state_ if going_on else None)
@@ -245,7 +249,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             source,
             job,
             start=self._warm_start if going_on else None,
-            on_iteration=lambda *found: tasks.iteration(lambda: _attributes(*found)),
+            hook=partial(_Hook, tasks),
         )
         for name, value in _attributes(
             trained.feature_map, trained.classes, trained.result.u
@@ -256,7 +260,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.timings_ = trained.timings
         self._store(trained.result)
         tasks.end()
-        return self
+        return trained.result
 
     def plan(self, X: Any, y: Any = None) -> Forecast:
         """Tell what ``fit`` would cost, without fitting; prints the forecast and returns it.
@@ -276,7 +280,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_solver_parameters(self)
         probe = clone(self)
         source = training_source(probe, X, y, None, reset=True)
-        expected = plan(source, job_of(self, source, None))
+        expected = plan(source, job_of(self, source, 0))  # any seed: none is drawn
         print(expected)
         return expected
 
@@ -335,13 +339,21 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         source = training_source(self, X, y, sample_weight, reset=False)
 
         def count(span: Span, part: Any, scores: FloatArray) -> tuple[float, float]:
-            right = self.classes_[predicted_codes(scores)] == source.labels(part)
+            labels = checked_labels(source, span[0], part)
+            if (labels.dtype.kind in "biuf") != (self.classes_.dtype.kind in "biuf"):
+                raise ValueError(
+                    f"{source.target} is of type {labels.dtype}, but the model's classes are "
+                    f"{shown(self.classes_)}: they can never be equal."
+                )
+            right = self.classes_[predicted_codes(scores)] == labels
             weights = checked_weights(source, span[0], source.weights(part))
             if weights is None:
                 return float(np.sum(right)), float(len(right))
             return float(weights @ right), float(weights.sum())
 
         right, total = np.sum(list(self._score_shards(source, count)), axis=0)
+        if total == 0:
+            raise ValueError("All weights are zero: there is no accuracy to speak of.")
         return float(right / total)
 
     def predict_to(
@@ -410,13 +422,24 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.status_ = result.status.word
         self.status_message_ = result.status.value
         self.history_ = result.history
-        # Five frames up is the caller of fit, one more where the callbacks' decorator is real.
-        warn_about(self, result, 5 + (with_callbacks(_attributes) is not _attributes))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+class _Hook:
+    """Tells callbacks of iterations, each with a model as it is then."""
+
+    def __init__(self, tasks: FitTasks, feature_map: FeatureMap, classes: Any) -> None:
+        self._tasks, self._feature_map, self._classes = tasks, feature_map, classes
+
+    def begin(self) -> None:
+        self._tasks.begin_iteration()
+
+    def end(self, u: FloatArray) -> bool:
+        return self._tasks.end_iteration(lambda: _attributes(self._feature_map, self._classes, u))
 
 
 def _attributes(feature_map: FeatureMap, classes: Any, u: FloatArray) -> dict[str, Any]:
