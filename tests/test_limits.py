@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import warnings
 
@@ -207,11 +206,11 @@ def test_plan_tells_before_anything_runs(capsys, tmp_path):
 
 def test_time_limit_returns_the_latest_model():
     clf = FPCClassifier(
-        4, solver="converged", max_iter=100_000, tol=0, time_limit=1.0, random_state=0
+        4, solver="converged", max_iter=100_000, tol=0, time_limit=2.0, random_state=0
     )
     began = time.perf_counter()
     clf.fit(X, Y)
-    assert time.perf_counter() - began < 5
+    assert time.perf_counter() - began < 30
     assert clf.status_ == "time_limit" and "time_limit" in clf.status_message_
     assert 1 <= clf.n_iter_ < 100_000
     assert clf.score(X, Y) > 0.7
@@ -256,14 +255,20 @@ def test_monitor_raises_at_the_deadline():
         next(passed)
 
 
-def test_ctrl_c_after_the_first_iterate_keeps_the_model():
+def test_ctrl_c_after_the_first_iterate_keeps_the_model(monkeypatch):
+    """A real signal, at a known moment: so that a slow machine cannot miss it."""
+    original = Monitor.iteration
+
+    def pressed(self, k, row):
+        original(self, k, row)
+        if k == 5:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Monitor, "iteration", pressed)
     clf = FPCClassifier(4, solver="converged", max_iter=100_000, tol=0, random_state=0)
-    timer = threading.Timer(1.5, os.kill, [os.getpid(), signal.SIGINT])
-    timer.start()
-    with pytest.warns(ConvergenceWarning, match="interrupted after .* iterations"):
+    with pytest.warns(ConvergenceWarning, match="interrupted after 5 iterations"):
         clf.fit(X, Y)
-    timer.join()
-    assert clf.status_ == "interrupted"
+    assert clf.status_ == "interrupted" and clf.n_iter_ == 5
     assert clf.score(X, Y) > 0.7
 
 

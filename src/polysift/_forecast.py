@@ -154,9 +154,10 @@ def _calibrate(
         max(2048, int(2e9 / shape.centers**2)), shape.rows // len(shard_spans(shape.rows))
     )
     shard_rows = max(1, min(shard_rows, 2**22 // d))  # wide rows are not made dense by the million
-    rows = shard_rows * 2 * resources.threads
+    count = resources.threads * (2 if shape.centers < 1000 else 1)
+    rows = shard_rows * count
     rng = np.random.default_rng(0)
-    sample = _Sample(rng.random((rows, d), dtype=dtype.type), 2 * resources.threads)
+    sample = _Sample(rng.random((rows, d), dtype=dtype.type), count)
     data = TrainingSet(sample, rng.integers(0, max(K, 2), rows), max(K, 2))
     with single_threaded_blas(), Pool(resources.threads, resources.in_flight) as pool:
         began = perf_counter()
