@@ -123,6 +123,8 @@ class ArrowSource(DataSource):
                 while end <= start:
                     unit = next(units)
                     begin, end = end, end + unit.n_rows
+                    loaded = None  # let go of one unit before the next is decoded
+                    pa.default_memory_pool().release_unused()
                     loaded = _load(unit, columns) if end > start else None
                 assert loaded is not None
                 upto = min(stop, end)
