@@ -161,8 +161,8 @@ def peak_bytes(shape: Shape, resources: Resources) -> int:
 
     kept = shape.rows * (1 + (8 if shape.weighted else 0))
     kept += 0 if resources.spill else state_bytes(shape)
-    # Rows that arrive in files: a unit in hand, the next one, about as much again to decode it, what
-    # Arrow's allocator keeps, and the shards cut from them. Four units fit what was measured.
+    # Rows that arrive in files: a unit in hand, the next one, about as much again to decode it,
+    # what Arrow's allocator keeps, and the shards cut from them. Four units fit what was measured.
     reading = 4 * shape.unit_bytes
     if shape.unit_bytes:
         reading += resources.in_flight * shard_rows * d * shape.itemsize
