@@ -17,6 +17,7 @@ from common import bare_gram, best_time
 from polysift._data import ArraySource, TrainingSet
 from polysift._engine import LocalEngine
 from polysift._feature_map import FeatureMap, MapSpec, build_feature_map
+from polysift._lanes import Lane
 from polysift._parallel import Pool, single_threaded_blas
 from polysift._survey import survey
 
@@ -36,12 +37,14 @@ def measure(m: int, d: int, degree: int, n: int, dtype: str) -> None:
     source = ArraySource(X)
     data = TrainingSet(source, rng.integers(0, 2, m).astype(np.int8), 2)
     u = 1e-3 * rng.normal(size=(n, 1))
+    lane = Lane(n, gamma=0.1, relax=1.7)
     bare = bare_gram(n)
     sweeps = {}
     for threads in (1, joblib.cpu_count()):
         with single_threaded_blas(), Pool(threads) as pool:
             engine = LocalEngine(data, learn(source, degree, n, pool), pool)
-            sweeps[threads] = m * n / best_time(lambda e=engine: e.sweep(u, 0.1, 1.7))
+            engine.begin(1)
+            sweeps[threads] = m * n / best_time(lambda e=engine: e.sweep([lane], u))
     with single_threaded_blas(), Pool(joblib.cpu_count()) as pool:
         engine = LocalEngine(data, learn(source, degree, n, pool), pool)
         gram = m * n * n / best_time(engine.gram, 2)

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from conftest import noisy_problem
 from oracles import algorithm_1, h_norm, kernel, lp_optimum, lp_solution
-from polysift._admm import RHO_FLOOR, Settings, factorise, solve
+from polysift._admm import RHO_FLOOR, Run, Settings, factorise
+from polysift._batch import Batch, solve
 from polysift._data import ArraySource, TrainingSet
 from polysift._engine import LocalEngine
 from polysift._feature_map import FeatureMap
@@ -129,10 +130,13 @@ def test_contraction_lemma_of_appendix_a(seed):
 
     def iterate(k):
         engine = engine_for(X, y, C, 1)
-        result = solve(engine, Settings(beta, rho=alpha / beta, max_iter=k, tol=1e-300))
+        settings = Settings(beta, rho=alpha / beta, max_iter=1000, tol=1e-300)
+        G, Aty = engine.gram().over()
+        run = Run(factorise(G, settings), Aty, settings, 40.0)
+        Batch(engine, [run]).advance(until=k)
         t = engine.state[:, 0]
         step = prox_step(t, 40 * beta)
-        return result.u[:, 0], y * (t + step), -beta * y * step
+        return run.u[:, 0], y * (t + step), -beta * y * step
 
     before = np.zeros(3), y.astype(float), np.zeros(40)
     for k in range(1, 61):
@@ -240,8 +244,8 @@ def test_gram_is_the_weighted_gram_matrix(rng):
     C, weights = rng.random((7, 3)), rng.random(5000)
     A = kernel(X, C, 3)
     sums = engine_for(X, y, C, 3, weights).gram()
-    np.testing.assert_allclose(sums.G, A.T @ (weights[:, None] * A), rtol=1e-11)
-    np.testing.assert_allclose(sums.Aty[:, 0], A.T @ (weights * y), rtol=1e-10, atol=1e-8)
+    np.testing.assert_allclose(sums.G[0], A.T @ (weights[:, None] * A), rtol=1e-11)
+    np.testing.assert_allclose(sums.Aty[0, :, 0], A.T @ (weights * y), rtol=1e-10, atol=1e-8)
     single = engine_for(X, y, C, 3, dtype=np.float32).gram()
     assert single.G.dtype == float
-    np.testing.assert_allclose(single.G, A.T @ A, rtol=1e-5)
+    np.testing.assert_allclose(single.G[0], A.T @ A, rtol=1e-5)

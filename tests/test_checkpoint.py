@@ -78,10 +78,10 @@ def test_a_finished_fit_is_found_again(tmp_path, solver):
 
 @pytest.mark.parametrize("stop_at", [0, 3, 8, 14])
 def test_an_interrupted_gram_matrix_is_gone_on_with(tmp_path, monkeypatch, stop_at):
-    from polysift._engine import LocalEngine
+    from polysift._shards import ShardWork
 
     expected = classifier().fit(X, Y).coef_
-    original, calls = LocalEngine._gram_shard, []
+    original, calls = ShardWork.gram, []
 
     def failing(self, item):
         calls.append(item[0])
@@ -89,12 +89,12 @@ def test_an_interrupted_gram_matrix_is_gone_on_with(tmp_path, monkeypatch, stop_
             raise KeyboardInterrupt
         return original(self, item)
 
-    monkeypatch.setattr(LocalEngine, "_gram_shard", failing)
+    monkeypatch.setattr(ShardWork, "gram", failing)
     with pytest.raises(KeyboardInterrupt):
         classifier(checkpoint=tmp_path, n_jobs=1).fit(X, Y)
     calls.clear()
     monkeypatch.setattr(
-        LocalEngine, "_gram_shard", lambda self, item: calls.append(1) or original(self, item)
+        ShardWork, "gram", lambda self, item: calls.append(1) or original(self, item)
     )
     clf = classifier(checkpoint=tmp_path, n_jobs=2).fit(X, Y)
     np.testing.assert_array_equal(clf.coef_, expected)

@@ -226,20 +226,20 @@ def test_time_limit_before_a_model_quotes_the_forecast():
 
 
 def test_time_limit_keeps_the_checkpoint(tmp_path, monkeypatch):
-    from polysift._engine import LocalEngine
+    from polysift._shards import ShardWork
 
     rng = np.random.default_rng(0)
     big = rng.random((140_000, 4))
     y = big[:, 0] > 0.5
     make = {"degree": 3, "random_state": 0, "n_jobs": 1}
-    original = LocalEngine._gram_shard
+    original = ShardWork.gram
 
     def slow(self, item):
         time.sleep(0.1)
         return original(self, item)
 
     with monkeypatch.context() as patch:
-        patch.setattr(LocalEngine, "_gram_shard", slow)
+        patch.setattr(ShardWork, "gram", slow)
         with pytest.raises(TimeoutError, match=f"The checkpoint {tmp_path} keeps what is done"):
             FPCClassifier(**make, checkpoint=tmp_path, time_limit=2.0).fit(big, y)
     assert (tmp_path / "gram.state").exists()

@@ -25,17 +25,15 @@ form diverges where G is nearly singular.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from time import perf_counter
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.linalg
 
-from polysift._checkpoint import Checkpoint
 from polysift._engine import Engine
-from polysift._monitor import Monitor, OutOfTime
-from polysift._result import HISTORY_COLUMNS, Result, Status, as_history
+from polysift._lanes import Lane
+from polysift._result import Result, Status, as_history
 from polysift._sums import SweepSums
 from polysift._types import FloatArray
 
@@ -125,9 +123,21 @@ def factorise(G: FloatArray, settings: Settings) -> Factor:
     )
 
 
-@dataclass
-class State:
-    """Where the iterations stand; v, w and q are in the engine's state.
+class Run:
+    """One run of the ADMM, between the sweeps that an engine does for it.
+
+    Parameters
+    ----------
+    factor : Factor
+        The factor of G + rho I over the rows it learns from.
+    Aty : ndarray of shape (n, K)
+        A'y over these rows: the residual of the paper's start, (u, v, w) = (0, y, 0).
+    settings : Settings
+        How to run.
+    m : float
+        The total weight of these rows.
+    without : int or None
+        The cell of rows that it does not learn from.
 
     Attributes
     ----------
@@ -135,127 +145,62 @@ class State:
         Coefficients, residual of the next u-step, A'q.
     rows : list of dict
         The history so far, a row per iteration.
+    iterates : int
+        How many u there have been; one more than rows while a sweep runs, or if none is needed.
     status : Status or None
         Why the iterations ended, if they have.
     """
 
-    u: FloatArray
-    r: FloatArray
-    g: FloatArray
-    rows: list[dict[str, float]]
-    status: Status | None = None
+    def __init__(
+        self,
+        factor: Factor,
+        Aty: FloatArray,
+        settings: Settings,
+        m: float,
+        without: int | None = None,
+    ) -> None:
+        self.factor, self.settings, self.m = factor, settings, m
+        self.lane = Lane(len(Aty), m * settings.beta, settings.relax, without)
+        self.u, self.r, self.g = np.zeros_like(Aty), Aty, np.zeros_like(Aty)
+        self.rows: list[dict[str, float]] = []
+        self.iterates = 0
+        self.status: Status | None = None
+        self._du = self.u
 
+    def start_from(self, engine: Engine, u0: FloatArray) -> None:
+        """Start from other coefficients, with v = prox(A u0) and w the matching multiplier."""
+        self.u = np.array(u0, dtype=float)
+        self.r = engine.sweep([replace(self.lane, relax=1.0)], self.u).r
+        self.g = -self.r / 2
 
-class IterationHook(Protocol):
-    """Whoever wants to know of iterations."""
+    def step(self) -> None:
+        """Take the u-step: the first line of the paper's Algorithm 1, in residual form."""
+        self._du = self.factor.solve(self.r)
+        self.u = self.u + self._du
+        self.iterates += 1
+        settings = self.settings
+        final = settings.tol == 0.0 and not settings.until_converged
+        if final and self.iterates == settings.max_iter:
+            # Nobody asks for the last sweep's v, w and stopping rule: the coefficients are final.
+            self.status = Status.MAX_ITER
 
-    def begin(self) -> None:
-        """Learn that an iteration begins."""
+    def absorb(self, swept: SweepSums, seconds: float) -> None:
+        """Take in what the sweep with the new u added up."""
+        self.r = swept.r
+        self.g = _next_g(self.g, swept.r, self._du, self.factor.rho, self.settings.relax)
+        row = _measure(swept, self._du, self.g, self.factor, self.settings.beta, self.m)
+        self.rows.append(row | {"seconds": seconds})
+        self.status = _stopping_status(self.rows, self.settings)
 
-    def end(self, u: FloatArray) -> bool:
-        """Learn that it has ended, with these coefficients; true asks to stop."""
-
-
-def solve(
-    engine: Engine,
-    settings: Settings,
-    *,
-    u0: FloatArray | None = None,
-    monitor: Monitor | None = None,
-    checkpoint: Checkpoint | None = None,
-    hook: IterationHook | None = None,
-) -> Result:
-    """Run the ADMM.
-
-    Parameters
-    ----------
-    engine : Engine
-        The data, in its starting state.
-    settings : Settings
-        How to run.
-    u0 : ndarray of shape (n, K), optional
-        Coefficients to start from, with v = prox(A u0) and w the matching multiplier. By default
-        the paper's start, (u, v, w) = (0, y, 0).
-    monitor : Monitor, optional
-        Told of each iteration; may raise ``OutOfTime``, which ends the run with the latest u.
-    checkpoint : Checkpoint, optional
-        Where to save the state, and to go on from.
-    hook : IterationHook, optional
-        Told when each iteration begins, and given its u; it may end the run.
-    """
-    began = perf_counter()
-    monitor = monitor or Monitor()
-    sums = engine.gram()
-    factor = factorise(sums.G, settings)
-    state = _restored(engine, checkpoint)
-    if state is None:
-        state = _started(engine, settings, sums.Aty, u0)
-    del sums  # n x n numbers that nobody needs any more
-    before = state.rows[-1]["seconds"] if state.rows else 0.0
-    iterates = len(state.rows)  # how many u exist; one more than rows while a sweep runs
-    try:
-        while state.status is None:
-            if hook is not None:
-                hook.begin()
-            du = factor.solve(state.r)  # paper, Algorithm 1: the u-update, in residual form
-            state.u = state.u + du
-            iterates += 1
-            skip = settings.tol == 0.0 and not settings.until_converged
-            if skip and iterates == settings.max_iter:
-                # Nobody asks for this sweep's v, w and stopping rule: the coefficients are final.
-                state.status = Status.MAX_ITER
-                if hook is not None:
-                    hook.end(state.u)
-                break
-            swept = engine.sweep(state.u, engine.total_weight * settings.beta, settings.relax)
-            state.r = swept.r
-            state.g = _next_g(state.g, swept.r, du, factor.rho, settings.relax)
-            row = _measure(swept, du, state.g, factor, settings.beta, engine.total_weight)
-            state.rows.append(row | {"seconds": before + perf_counter() - began})
-            monitor.iteration(iterates, state.rows[-1])
-            state.status = _stopping_status(state.rows, settings)
-            if hook is not None and hook.end(state.u) and state.status is None:
-                state.status = Status.CALLBACK
-            if checkpoint is not None and (state.status or checkpoint.due()):
-                _save(engine, state, checkpoint)
-            if state.status is None:
-                monitor.check()
-    except (OutOfTime, KeyboardInterrupt) as stop:
-        if iterates == 0:
-            raise
-        state.status = Status.TIME_LIMIT if isinstance(stop, OutOfTime) else Status.INTERRUPTED
-    if len(state.rows) < iterates:  # the last sweep was skipped, or cut short
-        seconds = {"seconds": before + perf_counter() - began}
-        state.rows.append(dict.fromkeys(HISTORY_COLUMNS, np.nan) | seconds)
-    if not np.isfinite(state.u).all():
-        raise FloatingPointError(
-            "The iterations left the finite numbers. Lower the degree, or raise rho."
-        )
-    history = as_history(state.rows)
-    return Result(state.u, factor.rho, factor.rho_floor, factor.rho_raised, state.status, history)
-
-
-def _started(engine: Engine, settings: Settings, Aty: FloatArray, u0: FloatArray | None) -> State:
-    if u0 is None:
-        return State(np.zeros_like(Aty), Aty, np.zeros_like(Aty), [])
-    u = np.array(u0, dtype=float)
-    r = engine.sweep(u, engine.total_weight * settings.beta, 1.0).r
-    return State(u, r, -r / 2, [])
-
-
-def _save(engine: Engine, state: State, checkpoint: Checkpoint) -> None:
-    arrays = {"u": state.u, "r": state.r, "g": state.g, "state": engine.state}
-    word = None if state.status is None else state.status.name
-    checkpoint.save("solver", arrays, {"rows": state.rows, "status": word})
-
-
-def _restored(engine: Engine, checkpoint: Checkpoint | None) -> State | None:
-    saved = None if checkpoint is None else checkpoint.load("solver", {"state": engine.state})
-    if saved is None:
-        return None
-    arrays, values = saved
-    status = None if values["status"] is None else Status[values["status"]]
-    return State(arrays["u"], arrays["r"], arrays["g"], values["rows"], status)
+    def result(self) -> Result:
+        """Return the outcome; sweeps that were skipped or cut short have NaN in the history."""
+        if not np.isfinite(self.u).all():
+            raise FloatingPointError(
+                "The iterations left the finite numbers. Lower the degree, or raise rho."
+            )
+        assert self.status is not None
+        history, factor = as_history(self.rows), self.factor
+        return Result(self.u, factor.rho, factor.rho_floor, factor.rho_raised, self.status, history)
 
 
 def _next_g(g: FloatArray, r: FloatArray, du: FloatArray, rho: float, relax: float) -> FloatArray:

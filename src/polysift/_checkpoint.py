@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -24,9 +24,12 @@ import sklearn
 
 from polysift._types import FloatArray
 
-MAGIC = b"polysift-state-1"
+MAGIC = b"polysift-state-2"
 LEAST_SECONDS = 2.0
 """The pause between two saves; it grows with the time a save takes, to a tenth of the work."""
+
+
+Into = Callable[[dict[str, Any]], dict[str, FloatArray]]
 
 
 class CheckpointError(ValueError):
@@ -84,11 +87,11 @@ class Checkpoint:
         self._cost = self._saved_at - began
 
     def load(
-        self, name: str, into: dict[str, FloatArray] | None = None
+        self, name: str, into: Into | None = None
     ) -> tuple[dict[str, FloatArray], dict[str, Any]] | None:
         """Return a state, or None where there is none; one that is damaged raises.
 
-        Arrays named in ``into`` are read into those given there.
+        ``into`` is given the plain values, and returns arrays to read those of the same name into.
         """
         path = self.folder / f"{name}.state"
         if not path.exists():
@@ -100,6 +103,10 @@ class Checkpoint:
                 f"{self.folder} to start anew."
             )
         return arrays, values
+
+    def drop(self, name: str) -> None:
+        """Remove a state that is no longer needed."""
+        (self.folder / f"{name}.state").unlink(missing_ok=True)
 
     def _match(self, fingerprint: dict[str, Any]) -> None:
         path = self.folder / "fingerprint.json"
@@ -200,7 +207,7 @@ def write_state(path: Path, arrays: dict[str, FloatArray], values: dict[str, Any
 
 
 def read_state(
-    path: Path, into: dict[str, FloatArray] | None = None
+    path: Path, into: Into | None = None
 ) -> tuple[dict[str, FloatArray], dict[str, Any]]:
     """Read what ``write_state`` wrote; anything else raises ``CheckpointError``."""
     try:
@@ -213,14 +220,15 @@ def read_state(
             footer = json.loads(file.read(length))
             expected = footer.pop("digest")
             total = hashlib.blake2b(digest_size=16)
-            arrays = {}
+            arrays: dict[str, FloatArray] = {}
+            given = {} if into is None else into(footer["values"])
             for name, kind, shape, offset in footer["arrays"]:
                 dtype = np.dtype(kind)
                 size = int(np.prod(shape)) * dtype.itemsize
                 if not 0 <= offset <= offset + size <= end:
                     raise ValueError("an array lies outside the file")
                 file.seek(offset)
-                array = (into or {}).get(name)
+                array = given.get(name)
                 if array is None:
                     array = np.empty(shape, dtype)
                 elif array.dtype != dtype or list(array.shape) != shape:

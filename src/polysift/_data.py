@@ -14,6 +14,9 @@ import scipy.sparse as sp
 from polysift._parallel import Span, shard_spans
 from polysift._types import Block, FloatArray, IntArray
 
+Rows = slice | IntArray
+"""Some rows of the data, by a slice or by their numbers."""
+
 
 class DataSource(ABC):
     """Rows in the place of ``X``, with their labels and weights where they have any.
@@ -89,9 +92,9 @@ class DataSource(ABC):
         """Return the spans of the shards, which depend on the number of rows alone."""
         return shard_spans(self.n_rows)
 
-    def parts(self, first: int = 0) -> Iterator[tuple[Span, Any]]:
-        """Yield the shards, from number ``first`` on, each with its part."""
-        spans = self.shards()[first:]
+    def parts(self, spans: list[Span] | None = None) -> Iterator[tuple[Span, Any]]:
+        """Yield ascending spans, the shards by default, each with its part."""
+        spans = self.shards() if spans is None else spans
         return zip(spans, self.stream(spans), strict=True)
 
 
@@ -210,12 +213,19 @@ class TrainingSet:
         The number of classes.
     weights : ndarray of shape (m,) or None
         How often each row counts; None means once.
+    cells : ndarray of shape (m,) or None
+        A partition of the rows, such as folds: the cell of each, 0 to n_cells - 1, or -1 for a row
+        that takes no part. None means one cell for all.
+    n_cells : int
+        The number of cells.
     """
 
     source: DataSource
     codes: IntArray
     n_classes: int
     weights: FloatArray | None = None
+    cells: IntArray | None = None
+    n_cells: int = 1
     shards: list[Span] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -226,18 +236,25 @@ class TrainingSet:
         """The number of label columns, K: one for two classes, else one per class."""
         return 1 if self.n_classes == 2 else self.n_classes
 
-    @property
-    def total_weight(self) -> float:
-        """The number of rows, each counted as often as its weight says."""
-        return float(self.source.n_rows if self.weights is None else np.sum(self.weights))
+    def total_weight(self, without: int | None = None) -> float:
+        """Return the number of rows, each counted as often as its weight says.
 
-    def weights_of(self, span: Span) -> FloatArray | None:
-        """Return the weights of a span, or None where all are one."""
-        return None if self.weights is None else self.weights[span[0] : span[1]]
+        Those of the cell ``without`` do not count, nor those in no cell.
+        """
+        if self.cells is None:
+            return float(self.source.n_rows if self.weights is None else np.sum(self.weights))
+        counts = self.cells >= 0
+        if without is not None:
+            counts &= self.cells != without
+        return float(np.sum(counts) if self.weights is None else self.weights @ counts)
 
-    def labels_of(self, span: Span) -> FloatArray:
-        """Return the labels of a span as +1 and -1, one-vs-rest, of shape (rows, K)."""
-        codes = self.codes[span[0] : span[1], np.newaxis]
+    def weights_of(self, rows: Rows) -> FloatArray | None:
+        """Return the weights of rows, or None where all are one."""
+        return None if self.weights is None else self.weights[rows]
+
+    def labels_of(self, rows: Rows) -> FloatArray:
+        """Return the labels of rows as +1 and -1, one-vs-rest, of shape (rows, K)."""
+        codes = self.codes[rows, np.newaxis]
         positive = codes == (1 if self.n_classes == 2 else np.arange(self.n_classes))
         return np.where(positive, 1.0, -1.0)
 

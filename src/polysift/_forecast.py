@@ -12,6 +12,7 @@ from polysift._admm import Settings
 from polysift._data import ArraySource, DataSource, TrainingSet
 from polysift._engine import LocalEngine
 from polysift._feature_map import MapSpec, build_feature_map
+from polysift._lanes import Lane
 from polysift._memory import Resources, Shape, megabytes, peak_bytes, state_bytes
 from polysift._parallel import Pool, Span, block_spans, shard_spans, single_threaded_blas
 from polysift._survey import survey
@@ -164,10 +165,12 @@ def _calibrate(
         found = survey(sample, spec.questions(d, labels=False), pool)
         surveyed = perf_counter()
         engine = LocalEngine(data, build_feature_map(spec, found, dtype), pool)
-        u = np.zeros((len(engine.gram().G), K))  # the first touch of the buffers is not the rule
-        engine.sweep(u, 1.0, 1.0)
+        engine.begin(1)
+        u = np.zeros_like(engine.gram().Aty[0])  # the first touch of the buffers is not the rule
+        lanes = [Lane(len(u), 1.0, 1.0)]
+        engine.sweep(lanes, u)
         touched = perf_counter()
-        engine.sweep(u, 1.0, 1.0)
+        engine.sweep(lanes, u)
         swept = perf_counter()
         engine.gram()
         done = perf_counter()

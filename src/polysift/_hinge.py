@@ -16,7 +16,7 @@ def hinge_loss(t: FloatArray) -> FloatArray:
     return np.maximum(0.0, 1.0 - t)
 
 
-def prox_step(t: FloatArray, gamma: float) -> FloatArray:
+def prox_step(t: FloatArray, gamma: float | FloatArray) -> FloatArray:
     """Return ``argmin_s [max(0, 1 - s) + (gamma / 2) (s - t)^2] - t``, elementwise.
 
     With t = y b, ``b + y * prox_step(t, gamma)`` is ``hinge_gamma(y, b)`` of the paper's Lemma 1,

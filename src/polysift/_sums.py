@@ -29,18 +29,40 @@ class _Sums:
 
 @dataclass
 class GramSums(_Sums):
-    """What the first pass adds up.
+    """What the first pass adds up, for each cell of rows.
 
     Attributes
     ----------
-    G : ndarray of shape (n, n)
+    G : ndarray of shape (cells, n, n)
         A' Omega A.
-    Aty : ndarray of shape (n, K)
+    Aty : ndarray of shape (cells, n, K)
         A' Omega y, the residual of the start (u, v, w) = (0, y, 0).
     """
 
     G: FloatArray
     Aty: FloatArray
+
+    @classmethod
+    def zeros(cls, cells: int, n: int, K: int) -> GramSums:
+        """Return empty sums."""
+        return cls(np.zeros((cells, n, n)), np.zeros((cells, n, K)))
+
+    def over(self, without: int | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return G and A'y of all rows but those of one cell, which the caller may overwrite.
+
+        The other cells are added up. Subtracting the one from the total would cost less, but leave
+        the total's rounding errors in a smaller matrix.
+        """
+        if len(self.G) == 1:  # nobody else needs it
+            return self.G[0], self.Aty[0]
+        kept = [cell for cell in range(len(self.G)) if cell != without]
+        if len(kept) == 1:
+            return self.G[kept[0]].copy(), self.Aty[kept[0]].copy()
+        G, Aty = self.G[kept[0]] + self.G[kept[1]], self.Aty[kept[0]] + self.Aty[kept[1]]
+        for cell in kept[2:]:
+            G += self.G[cell]
+            Aty += self.Aty[cell]
+        return G, Aty
 
 
 @dataclass
@@ -49,11 +71,11 @@ class SweepSums(_Sums):
 
     Attributes
     ----------
-    r : ndarray of shape (n, K)
+    r : ndarray of shape (n, columns)
         The residual A' Omega (v - q - f) of the next u-step.
-    loss, primal, f2, v2, q2, dv2, dq2 : ndarray of shape (K,)
+    loss, primal, f2, v2, q2, dv2, dq2 : ndarray of shape (columns,)
         Sums over rows of the hinge loss of f, and of the squares of f - v, f, v, q, dv and dq.
-    wrong : ndarray of shape (1,)
+    wrong : ndarray of shape (lanes,)
         The weight of the rows that f puts in the wrong class.
     """
 
@@ -68,19 +90,29 @@ class SweepSums(_Sums):
     wrong: FloatArray
 
     @classmethod
-    def zeros(cls, n: int, K: int) -> SweepSums:
+    def zeros(cls, n: int, columns: int, lanes: int) -> SweepSums:
         """Return empty sums."""
-        per_column = {f.name: np.zeros(K) for f in fields(cls)[1:-1]}
-        return cls(r=np.zeros((n, K)), wrong=np.zeros(1), **per_column)
+        per_column = {f.name: np.zeros(columns) for f in fields(cls)[1:-1]}
+        return cls(r=np.zeros((n, columns)), wrong=np.zeros(lanes), **per_column)
+
+    def of_lane(self, lane: int, n: int) -> SweepSums:
+        """Return the sums of one lane, which uses n centers."""
+        K = len(self.loss) // len(self.wrong)
+        columns = slice(lane * K, (lane + 1) * K)
+        parts = {f.name: getattr(self, f.name)[columns] for f in fields(self)[1:-1]}
+        wrong = self.wrong[lane : lane + 1]
+        return SweepSums(r=self.r[:n, columns].copy(), wrong=wrong, **parts)
 
 
-def move(t: FloatArray, f: FloatArray, gamma: float, relax: float) -> FloatArray:
+def move(
+    t: FloatArray, f: FloatArray, gamma: float | FloatArray, relax: float | FloatArray
+) -> FloatArray:
     """Move the state t to the scores f (both as margins); return v - q - f, as margins too.
 
     The new t is ``relax f + (1 - relax) v + q`` with the old v and q.
     """
     k = prox_step(t, gamma)
-    if relax == 1.0:
+    if isinstance(relax, float) and relax == 1.0:
         np.subtract(f, k, out=t)
     else:
         t *= 1.0 - relax
@@ -97,25 +129,28 @@ def add_statistics(
     f: FloatArray,
     t_old: FloatArray,
     t: FloatArray,
-    gamma: float,
-    weights: FloatArray | None,
+    gamma: float | FloatArray,
+    counts: FloatArray | None,
 ) -> None:
-    """Add the sums over rows that measure progress; all arguments are margins."""
-
-    def total(x: FloatArray) -> FloatArray:
-        return np.asarray(x.sum(axis=0) if weights is None else weights @ x)
-
+    """Add the sums over rows that measure progress; all but ``counts`` are margins."""
     k_old, k = prox_step(t_old, gamma), prox_step(t, gamma)
     v = t + k
-    sums.loss += total(hinge_loss(f))
-    sums.primal += total((f - v) ** 2)
-    sums.f2 += total(f**2)
-    sums.v2 += total(v**2)
-    sums.q2 += total(k**2)
-    sums.dv2 += total((v - t_old - k_old) ** 2)
-    sums.dq2 += total((k - k_old) ** 2)
+    sums.loss += weighted_sum(hinge_loss(f), counts)
+    sums.primal += weighted_sum((f - v) ** 2, counts)
+    sums.f2 += weighted_sum(f**2, counts)
+    sums.v2 += weighted_sum(v**2, counts)
+    sums.q2 += weighted_sum(k**2, counts)
+    sums.dv2 += weighted_sum((v - t_old - k_old) ** 2, counts)
+    sums.dq2 += weighted_sum((k - k_old) ** 2, counts)
+
+
+def weighted_sum(x: FloatArray, counts: FloatArray | None) -> FloatArray:
+    """Sum over rows, each counted once, or as often as ``counts``, (rows,) or like x, says."""
+    if counts is None:
+        return np.asarray(x.sum(axis=0))
+    return np.asarray(counts @ x if counts.ndim == 1 else np.einsum("ij,ij->j", counts, x))
 
 
 def predicted_codes(f: FloatArray) -> FloatArray:
-    """Return the class of each row of scores (rows, K); a score of exactly 0 is the positive."""
-    return (f[:, 0] >= 0).astype(np.intp) if f.shape[1] == 1 else f.argmax(axis=1)
+    """Return the class of each row of scores (..., K); a score of exactly 0 is the positive."""
+    return (f[..., 0] >= 0).astype(np.intp) if f.shape[-1] == 1 else f.argmax(axis=-1)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from polysift._admm import IterationHook, Settings, solve
+from polysift._admm import Settings
+from polysift._batch import IterationHook, solve
 from polysift._checkpoint import Checkpoint, digest
 from polysift._data import DataSource, TrainingSet
 from polysift._engine import LocalEngine
@@ -126,7 +127,7 @@ def train(
                 )
                 result = solve(
                     engine,
-                    job.settings(data.total_weight, source.dtype),
+                    job.settings(data.total_weight(), source.dtype),
                     u0=None if begin is None else begin.u,
                     monitor=monitor,
                     checkpoint=checkpoint,
