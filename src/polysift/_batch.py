@@ -43,8 +43,17 @@ class Batch:
         Where to save the runs, as the state ``name``, and to go on from.
     pool : Pool, optional
         Threads for the u-steps.
+    report : bool
+        Whether the monitor is told of each iteration.
     since : float, optional
         The ``perf_counter`` from which the history counts seconds; now by default.
+
+    Attributes
+    ----------
+    runs : sequence of Run
+        The runs.
+    note : dict
+        Plain values of the owner's that are saved and restored along.
     """
 
     def __init__(
@@ -56,12 +65,15 @@ class Batch:
         checkpoint: Checkpoint | None = None,
         name: str = "solver",
         pool: Pool | None = None,
+        report: bool = True,
         since: float | None = None,
     ) -> None:
         self._engine, self.runs = engine, runs
         self._monitor = monitor or Monitor()
         self._checkpoint, self._name = checkpoint, name
         self._pool = pool or Pool(1)
+        self._report = report
+        self.note: dict[str, Any] = {}
         self._alive = list(range(len(runs)))
         if not self._restore():
             engine.begin(len(runs))
@@ -90,7 +102,7 @@ class Batch:
                 if self._alive:
                     self._monitor.check()
         except (OutOfTime, KeyboardInterrupt) as stop:
-            if self._active()[0].iterates == 0:
+            if all(run.iterates == 0 for run in self.runs):
                 raise
             late = isinstance(stop, OutOfTime)
             for run in self._active():
@@ -112,7 +124,8 @@ class Batch:
         for i, run in enumerate(self.runs):
             arrays |= {f"u{i}": run.u, f"r{i}": run.r, f"g{i}": run.g}
         words = [None if run.status is None else run.status.name for run in self.runs]
-        values = {"alive": self._alive, "rows": [run.rows for run in self.runs], "status": words}
+        rows = [run.rows for run in self.runs]
+        values = {"alive": self._alive, "rows": rows, "status": words, "note": self.note}
         self._checkpoint.save(self._name, arrays, values)
 
     def _restore(self) -> bool:
@@ -124,7 +137,7 @@ class Batch:
         if saved is None:
             return False
         arrays, values = saved
-        self._alive = values["alive"]
+        self._alive, self.note = values["alive"], values["note"]
         for i, run in enumerate(self.runs):
             run.u, run.r, run.g = arrays[f"u{i}"], arrays[f"r{i}"], arrays[f"g{i}"]
             run.rows, word = values["rows"][i], values["status"][i]
@@ -156,7 +169,8 @@ class Batch:
 
         for _ in self._pool.map(absorb, enumerate(runs)):
             pass
-        self._monitor.iteration(runs[0].iterates, runs[0].rows[-1])
+        if self._report:
+            self._monitor.iteration(runs[0].iterates, runs[0].rows[-1])
 
     def _retire(self) -> None:
         """Free the state of runs that have ended."""

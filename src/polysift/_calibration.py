@@ -239,6 +239,29 @@ def _by_turns(codes: IntArray) -> IntArray:
     return folds
 
 
+@dataclass(frozen=True)
+class Calibration:
+    """A calibrator, and how good its like is on rows that it did not see (see ``assess``)."""
+
+    calibrator: Calibrator
+    report: dict[str, Any]
+
+
+def calibrate(
+    kind: str,
+    scores: FloatArray,
+    codes: IntArray,
+    n_classes: int,
+    weights: FloatArray | None,
+    folds: IntArray,
+) -> Calibration:
+    """Learn from out-of-fold scores of all folds; judge by cross-fitting over the folds."""
+    codes = np.where(folds >= 0, codes, -1)
+    crossed = cross_fitted(kind, scores, codes, n_classes, weights, folds)
+    calibrator = learn_calibrator(kind, scores, codes, n_classes, weights)
+    return Calibration(calibrator, assess(crossed, codes, weights))
+
+
 def assess(
     probabilities: FloatArray, codes: IntArray, weights: FloatArray | None = None, n_bins: int = 10
 ) -> dict[str, Any]:

@@ -104,9 +104,10 @@ class Checkpoint:
             )
         return arrays, values
 
-    def drop(self, name: str) -> None:
-        """Remove a state that is no longer needed."""
-        (self.folder / f"{name}.state").unlink(missing_ok=True)
+    def drop(self, pattern: str) -> None:
+        """Remove states that are no longer needed, by a pattern of their names."""
+        for path in self.folder.glob(f"{pattern}.state"):
+            path.unlink(missing_ok=True)
 
     def _match(self, fingerprint: dict[str, Any]) -> None:
         path = self.folder / "fingerprint.json"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
+from time import perf_counter
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -121,14 +122,15 @@ class LocalEngine:
 
     def keep(self, lanes: Sequence[int]) -> None:
         """Drop the state of all other lanes."""
-        K = self._data.n_columns
+        K, m = self._data.n_columns, len(self.state)
         columns = [lane * K + k for lane in lanes for k in range(K)]
         if len(columns) == self.state.shape[1]:
             return
-        kept = _new_state((len(self.state), len(columns)), self._spill)
-        for lo, hi in block_spans((0, len(kept)), 2**16):
-            kept[lo:hi] = self.state[lo:hi, columns]
-        self.state = kept
+        flat = self.state.reshape(-1)  # packed in place: what is written lies before what is read
+        for lo, hi in block_spans((0, m), 2**16):
+            kept = self.state[lo:hi, columns]
+            flat[lo * len(columns) : hi * len(columns)] = kept.reshape(-1)
+        self.state = flat[: m * len(columns)].reshape(m, len(columns))
 
     def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> SweepSums:
         """Visit every row with new coefficients, (n, K per lane), and move its state."""
@@ -154,6 +156,18 @@ class LocalEngine:
         for _ in self._watch("scores", self._data.shards, parts):
             pass
         return out
+
+    def sweep_seconds(self) -> float:
+        """Return the time that a sweep of one lane takes, judged by the first shard."""
+        span = self._data.shards[0]
+        item = next(self._data.source.parts([span]))
+        K, n = self._data.n_columns, self._work.n_centers
+        table, u, state = LaneTable([Lane(n, 1.0, 1.0)], K), np.zeros((n, K)), np.ones((span[1], K))
+        self._work.sweep(item, table, u, state)  # the first touch of the buffers is not the rule
+        began = perf_counter()
+        self._work.sweep(item, table, u, state)
+        seconds = perf_counter() - began
+        return seconds * self._data.source.n_rows / (span[1] - span[0]) / self._pool.n_threads
 
     def _watch(self, phase: str, spans: list[Span], parts: Iterator[T]) -> Iterator[T]:
         rows = [stop - start for start, stop in spans]

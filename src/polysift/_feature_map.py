@@ -131,7 +131,7 @@ def build_feature_map(spec: MapSpec, found: Survey, dtype: Any) -> FeatureMap:
     if scheme == "uniform":
         centers = uniform_centers(box[0], box[1], n, spec.seed)
     elif found.candidates is not None:
-        centers = scaler.transform(found.candidates.dense_rows())
+        centers = scaler.transform(found.candidates.dense_rows()[:n])
     else:
         assert not isinstance(spec.centers, str)
         centers = scaler.transform(spec.centers[:n])

@@ -11,6 +11,7 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
 from polysift._admm import RHO_FLOOR, Settings
+from polysift._calibration import CALIBRATIONS
 from polysift._checkpoint import digest, stored_seed
 from polysift._data import DataSource
 from polysift._memory import parse_memory_limit
@@ -46,6 +47,7 @@ MODEL_PARAMETERS = (
     "max_iter",
     "tol",
     "class_weight",
+    "calibration",
 )
 """What a checkpoint compares, besides the centers."""
 
@@ -53,13 +55,26 @@ MODEL_PARAMETERS = (
 def check_solver_parameters(estimator: Any) -> None:
     """Check what needs no data, before any is read."""
     check_choice("solver", estimator.solver, SOLVERS)
+    check_solver_numbers(estimator)
+    if estimator.rho is not None:
+        check_real("rho", estimator.rho, positive=False)
+    if estimator.max_iter is not None:
+        check_integer("max_iter", estimator.max_iter)
+    check_choice("calibration", estimator.calibration, (*CALIBRATIONS, None))
+    if estimator.calibration is not None and estimator.warm_start:
+        raise ValueError(
+            "warm_start=True cannot go with calibration: the models without a fold would start "
+            "from one that has seen it. Drop one of the two."
+        )
+
+
+def check_solver_numbers(estimator: Any) -> None:
+    """Check the parameters that a classifier and a search share."""
     check_real("alpha", estimator.alpha, positive=True)
-    for name, positive in (("beta", True), ("rho", False), ("tol", False), ("time_limit", True)):
+    for name, positive in (("beta", True), ("tol", False), ("time_limit", True)):
         value = getattr(estimator, name)
         if value is not None:
             check_real(name, value, positive=positive)
-    if estimator.max_iter is not None:
-        check_integer("max_iter", estimator.max_iter)
     if estimator.class_weight is not None and not isinstance(estimator.class_weight, dict):
         check_choice("class_weight", estimator.class_weight, ("balanced", None))
     check_n_jobs(estimator.n_jobs)
@@ -92,12 +107,18 @@ def solver_settings(estimator: Any, total_weight: float, dtype: Any) -> Settings
     )
 
 
+def seed_of(estimator: Any) -> int:
+    """Return the seed to use: with a checkpoint, the one that an interrupted fit has drawn."""
+    stored = None
+    if estimator.random_state is None:
+        stored = stored_seed(estimator.checkpoint)
+    return check_seed(estimator.random_state) if stored is None else stored
+
+
 def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
     """Return the job of fitting an estimator to a source; without a seed one is found."""
-    if seed is None and estimator.random_state is None:
-        seed = stored_seed(estimator.checkpoint)  # the one that an interrupted fit has drawn
     if seed is None:
-        seed = check_seed(estimator.random_state)
+        seed = seed_of(estimator)
     spec = check_map_spec(estimator, source.n_features, seed)
     parameters = {name: repr(getattr(estimator, name)) for name in MODEL_PARAMETERS}
     given = None if isinstance(spec.centers, str) else digest(spec.centers)
@@ -112,6 +133,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
         checkpoint=estimator.checkpoint,
         parameters=parameters,
         show=bool(estimator.verbose),
+        calibration=estimator.calibration,
     )
 
 

@@ -107,7 +107,11 @@ def parse_memory_limit(value: Any) -> int:
 
 @dataclass(frozen=True)
 class Shape:
-    """What determines the memory of a fit: rows, features, centers, label columns, and so on."""
+    """What determines the memory of a fit: rows, features, centers, label columns, and so on.
+
+    ``cells`` counts the Gram matrices that are summed in one pass, and ``lanes`` the runs of the
+    solver that share a sweep: both are 1 for a plain fit.
+    """
 
     rows: int
     features: int
@@ -117,6 +121,8 @@ class Shape:
     weighted: bool
     quantiles: bool
     unit_bytes: int
+    cells: int = 1
+    lanes: int = 1
 
     @classmethod
     def of(
@@ -147,7 +153,7 @@ class Resources:
 
 def state_bytes(shape: Shape) -> int:
     """Return the size of the solver's per-row state."""
-    return 8 * shape.rows * shape.columns
+    return 8 * shape.rows * shape.columns * shape.lanes
 
 
 def peak_bytes(shape: Shape, resources: Resources) -> int:
@@ -155,11 +161,11 @@ def peak_bytes(shape: Shape, resources: Resources) -> int:
     shards = shard_spans(shape.rows)
     shard_rows = max(stop - start for start, stop in shards)
     levels = 1 + int(np.log(max(len(shards), 2)) / np.log(FAN_IN))
-    n, d, K = shape.centers, shape.features, shape.columns
-    square = 8 * n * (n + K)
+    n, d, columns = shape.centers, shape.features, shape.columns * shape.lanes
+    square = 8 * n * (n + shape.columns)
     waiting = resources.in_flight + levels
 
-    kept = shape.rows * (1 + (8 if shape.weighted else 0))
+    kept = shape.rows * (1 + (8 if shape.weighted else 0) + (2 if shape.cells > 1 else 0))
     kept += 0 if resources.spill else state_bytes(shape)
     # Rows that arrive in files: a unit in hand, the next one, about as much again to decode it,
     # what Arrow's allocator keeps, and the shards cut from them. Four units fit what was measured.
@@ -167,13 +173,15 @@ def peak_bytes(shape: Shape, resources: Resources) -> int:
     if shape.unit_bytes:
         reading += resources.in_flight * shard_rows * d * shape.itemsize
     per_thread = min(BLOCK_BUFFERS, 64 * shard_rows * (n + d))
-    per_thread += 8 * n * min(2048, shard_rows) + 80 * K * min(8192, shard_rows)
+    per_thread += 8 * n * min(2048, shard_rows)
+    per_thread += 80 * columns * min(max(1024, min(2**17 // columns, 8192)), shard_rows)
     survey = 4 * shape.rows + waiting * 8 * n * d
     survey += resources.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
     if shape.quantiles:
         survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)
-    gram = resources.threads * (per_thread + square) + waiting * square
-    solve = 3 * square + resources.threads * per_thread
+    gram = resources.threads * (per_thread + square) + waiting * square * shape.cells
+    solve = (shape.cells + 1 + shape.lanes) * square + resources.threads * per_thread
+    solve += waiting * 8 * n * (columns - 1)
     return int(kept + reading + max(survey, gram, solve))
 
 
@@ -193,6 +201,23 @@ def fit_in(limit: int, shape: Shape, threads: int) -> Resources:
         f"This fit needs {megabytes(least)} at the least ({shape.rows:,} rows, {shape.features} "
         f"features, {shape.centers} centers), but memory_limit allows {megabytes(limit)}. {remedy}."
     )
+
+
+def fit_lanes(
+    limit: int, shape: Shape, per_track: int, wanted: int, threads: int
+) -> tuple[Resources, int]:
+    """Return how to work and how many tracks, of ``per_track`` lanes each, to advance at once.
+
+    Fewer tracks come before fewer threads, and a spilled state last, with one track.
+    """
+    tracks = max(wanted, 1)
+    while tracks > 1:
+        wide = replace(shape, lanes=tracks * per_track)
+        for resources in _choices(threads):
+            if not resources.spill and peak_bytes(wide, resources) <= limit:
+                return resources, tracks
+        tracks = -(-tracks // 2)
+    return fit_in(limit, replace(shape, lanes=per_track), threads), 1
 
 
 def _choices(threads: int) -> list[Resources]:

@@ -33,16 +33,20 @@ class Monitor:
     ----------
     seconds : dict of str to float
         The time each phase has taken so far.
+    title : str
+        What the phases that follow are part of; shown before their names.
     """
 
     def __init__(self, time_limit: float | None = None, *, show: bool = False) -> None:
         self.began = perf_counter()
         self._deadline = None if time_limit is None else self.began + time_limit
+        self._reserved = 0.0
         self._display: Any = None
         if show:
             self._display = _rich_display() or _Lines()
         self._phase, self._done, self._total, self._phase_began = "", 0, 0, self.began
         self.seconds: dict[str, float] = {}
+        self.title = ""
 
     def __enter__(self) -> Monitor:
         return self
@@ -54,17 +58,26 @@ class Monitor:
     def watch(self, phase: str, total: int, parts: Iterable[tuple[int, T]]) -> Iterator[T]:
         """Pass on parts, each with its number of rows, and report them; ``total`` rows in all."""
         self._phase, self._done, self._total = phase, 0, total
+        shown = f"{self.title}: {phase}" if self.title else phase
         self._phase_began = perf_counter()
         for rows, part in parts:
             self._done += rows
-            self._report()
+            self._report(shown)
             yield part
             if self._done < self._total and self._late():
                 raise OutOfTime(phase, self._done / total)
         seconds = perf_counter() - self._phase_began
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
         if self._display is not None:
-            self._display.finish(phase, total, seconds)
+            self._display.finish(shown, total, seconds)
+
+    def lift(self) -> None:
+        """Forget the time limit: what comes now is short, and needed."""
+        self._deadline = None
+
+    def reserve(self, seconds: float) -> None:
+        """Let the deadline strike so much earlier, to leave time for what comes last."""
+        self._reserved = seconds
 
     def check(self) -> None:
         """Raise ``OutOfTime`` if the deadline has passed."""
@@ -81,14 +94,14 @@ class Monitor:
         return {**self.seconds, "total": perf_counter() - self.began}
 
     def _late(self) -> bool:
-        return self._deadline is not None and perf_counter() > self._deadline
+        return self._deadline is not None and perf_counter() + self._reserved > self._deadline
 
-    def _report(self) -> None:
+    def _report(self, shown: str) -> None:
         if self._display is None:
             return
         seconds = perf_counter() - self._phase_began
         rate = self._done / max(seconds, 1e-9)
-        self._display.update(self._phase, self._done, self._total, rate)
+        self._display.update(shown, self._done, self._total, rate)
 
 
 class _Lines:

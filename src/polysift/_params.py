@@ -40,6 +40,22 @@ def check_choice(name: str, value: Any, choices: tuple[str | None, ...]) -> Any:
     return value
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """Return a bool, or raise a ValueError."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False; got {value!r}.")
+    return bool(value)
+
+
+def listed(name: str, value: Any) -> list[Any]:
+    """Return several values as a list, a single one as a list of one; none at all is an error."""
+    several = isinstance(value, list | tuple | range | set) or getattr(value, "ndim", 0) == 1
+    values = list(value) if several else [value]
+    if not values:
+        raise ValueError(f"{name} must hold at least one value; got {value!r}.")
+    return values
+
+
 def check_n_jobs(value: Any) -> int | None:
     """Return None or an int other than zero."""
     if value is None:
@@ -78,13 +94,13 @@ def check_map_spec(estimator: Any, n_features: int, seed: int) -> MapSpec:
     )
 
 
-def check_degree(value: Any) -> int:
+def check_degree(value: Any, name: str = "degree") -> int:
     """Return the degree."""
     hint = ""
     if isinstance(value, float | np.floating) and 1 < value < 1e6:
         low = int(value)
         hint = f" Use degree={low} or degree={low + 1}."
-    return check_integer("degree", value, hint=hint)
+    return check_integer(name, value, hint=hint)
 
 
 def check_n_centers(value: Any) -> int | None:

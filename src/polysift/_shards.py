@@ -29,6 +29,7 @@ class ShardWork:
 
     def __init__(self, data: TrainingSet, feature_map: FeatureMap) -> None:
         self._data, self._map = data, feature_map
+        self.n_centers = feature_map.n_centers
         self._features = BlockFeatures(feature_map, data.source.dtype)
         self._block_rows = feature_map.block_rows(data.source.dtype)
         self._work = Workspace()

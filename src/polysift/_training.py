@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from polysift._admm import Settings
 from polysift._batch import IterationHook, solve
+from polysift._calibration import Calibration, calibrate
 from polysift._checkpoint import Checkpoint, digest
+from polysift._crossfit import CALIBRATION_FOLDS, solve_with_folds
 from polysift._data import DataSource, TrainingSet
 from polysift._engine import LocalEngine
 from polysift._feature_map import FeatureMap, MapSpec, build_feature_map, refuse_overflow
+from polysift._folds import stratified_folds
 from polysift._forecast import Forecast, forecast
 from polysift._labels import apply_class_weight, encode_labels
 from polysift._memory import Shape, fit_in
 from polysift._monitor import Monitor, OutOfTime
 from polysift._parallel import Pool, single_threaded_blas
 from polysift._result import Result
-from polysift._survey import Survey, checked_labels, survey
+from polysift._survey import Questions, Survey, checked_labels, survey
 from polysift._types import FloatArray
 
 
@@ -48,6 +51,8 @@ class Job:
         Plain values that tell this job from others, for the checkpoint.
     show : bool
         Whether to show progress.
+    calibration : str or None
+        How to make probabilities of out-of-fold scores, if at all.
     """
 
     spec: MapSpec
@@ -59,6 +64,7 @@ class Job:
     checkpoint: Any
     parameters: dict[str, Any]
     show: bool
+    calibration: str | None = None
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,40 @@ class Trained:
     classes: Any
     result: Result
     timings: dict[str, float]
+    calibration: Calibration | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What the first pass over the data brings: labels, weights, and all a feature map needs.
+
+    Attributes
+    ----------
+    data : TrainingSet
+        The rows, with the weights of their classes.
+    classes : ndarray
+        The classes.
+    weights : ndarray of shape (m,) or None
+        The rows' own weights.
+    found : Survey
+        What the survey found, but for the labels.
+    """
+
+    data: TrainingSet
+    classes: Any
+    weights: FloatArray | None
+    found: Survey
+
+
+def prepare(
+    source: DataSource, questions: Questions, class_weight: Any, pool: Pool, monitor: Monitor
+) -> Prepared:
+    """Survey the rows and encode their labels."""
+    found = survey(source, questions, pool, monitor)
+    classes, codes, weights = encode_labels(found.labels, source.target)
+    found.labels = []
+    total = apply_class_weight(class_weight, weights, codes, classes)
+    return Prepared(TrainingSet(source, codes, len(classes), total), classes, weights, found)
 
 
 def train(
@@ -92,7 +132,7 @@ def train(
     and the classes and returns who is told of iterations.
     """
     weighted = source.has_weights
-    resources = fit_in(job.memory_limit, _shape(source, job.spec, 2, weighted), job.threads)
+    resources = fit_in(job.memory_limit, _shape(source, job, 2, weighted), job.threads)
     checkpoint = None
     with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
         try:
@@ -100,45 +140,99 @@ def train(
                 questions = job.spec.questions(
                     source.n_features, labels=True, digest=job.checkpoint is not None
                 )
-                found = survey(source, questions, pool, monitor)
-            classes, codes, weights = encode_labels(found.labels, source.target)
+                prepared = prepare(source, questions, job.class_weight, pool, monitor)
+            data, classes, found = prepared.data, prepared.classes, prepared.found
             begin = None if start is None else start(classes)
             if begin is None:
                 feature_map = build_feature_map(job.spec, found, source.dtype)
             else:
                 feature_map = begin.feature_map
                 refuse_overflow(feature_map, found.statistics, source.dtype)
-            weights = apply_class_weight(job.class_weight, weights, codes, classes)
-            data = TrainingSet(source, codes, len(classes), weights)
             if job.checkpoint is not None:
                 mark = _fingerprint(job, source, found, data, begin)
                 checkpoint = Checkpoint(job.checkpoint, mark)
             del found
-            shape = _shape(source, job.spec, len(classes), weights is not None)
+            told = None if hook is None else hook(feature_map, classes)
+            shape = _shape(source, job, len(classes), data.weights is not None)
             resources = fit_in(job.memory_limit, shape, job.threads)
             with Pool(resources.threads, resources.in_flight) as pool:
-                engine = LocalEngine(
-                    data,
-                    feature_map,
-                    pool,
-                    monitor=monitor,
-                    checkpoint=checkpoint,
-                    spill=resources.spill,
-                )
-                result = solve(
-                    engine,
-                    job.settings(data.total_weight(), source.dtype),
-                    u0=None if begin is None else begin.u,
-                    monitor=monitor,
-                    checkpoint=checkpoint,
-                    hook=None if hook is None else hook(feature_map, classes),
-                )
+                means = _Means(pool, resources.spill, monitor, checkpoint)
+                if job.calibration is None:
+                    result = _solve(data, feature_map, job, begin, means, told)
+                    calibration = None
+                else:
+                    result, calibration = _solve_calibrated(prepared, feature_map, job, means, told)
         except OutOfTime as late:
             raise TimeoutError(_too_late(source, job, late)) from None
         finally:
             if checkpoint is not None:
                 checkpoint.close()
-    return Trained(feature_map, classes, result, monitor.timings())
+    return Trained(feature_map, classes, result, monitor.timings(), calibration)
+
+
+@dataclass(frozen=True)
+class _Means:
+    """What a solver works with."""
+
+    pool: Pool
+    spill: bool
+    monitor: Monitor
+    checkpoint: Checkpoint | None
+
+    def engine(self, data: TrainingSet, feature_map: FeatureMap) -> LocalEngine:
+        return LocalEngine(
+            data,
+            feature_map,
+            self.pool,
+            monitor=self.monitor,
+            checkpoint=self.checkpoint,
+            spill=self.spill,
+        )
+
+
+def _solve(
+    data: TrainingSet,
+    feature_map: FeatureMap,
+    job: Job,
+    begin: Start | None,
+    means: _Means,
+    hook: IterationHook | None,
+) -> Result:
+    return solve(
+        means.engine(data, feature_map),
+        job.settings(data.total_weight(), data.source.dtype),
+        u0=None if begin is None else begin.u,
+        monitor=means.monitor,
+        checkpoint=means.checkpoint,
+        hook=hook,
+    )
+
+
+def _solve_calibrated(
+    prepared: Prepared,
+    feature_map: FeatureMap,
+    job: Job,
+    means: _Means,
+    hook: IterationHook | None,
+) -> tuple[Result, Calibration]:
+    data, weights = prepared.data, prepared.weights
+    folds = stratified_folds(data.codes, weights, CALIBRATION_FOLDS)
+    data = replace(data, cells=folds.cells, n_cells=folds.n_cells)
+    engine = means.engine(data, feature_map)
+    result, scores = solve_with_folds(
+        engine,
+        engine.gram(),
+        lambda m: job.settings(m, data.source.dtype),
+        folds.n_splits,
+        means.pool,
+        monitor=means.monitor,
+        checkpoint=means.checkpoint,
+        hook=hook,
+    )
+    assert job.calibration is not None
+    return result, calibrate(
+        job.calibration, scores, data.codes, data.n_classes, weights, folds.cells
+    )
 
 
 def plan(source: DataSource, job: Job) -> Forecast:
@@ -148,7 +242,7 @@ def plan(source: DataSource, job: Job) -> Forecast:
     labels = [np.unique(checked_labels(source, span[0], part)) for span, part in parts]
     classes = max(len(np.unique(np.concatenate(labels))), 2)
     weighted = source.has_weights or job.class_weight is not None
-    shape = _shape(source, job.spec, classes, weighted)
+    shape = _shape(source, job, classes, weighted)
     resources = fit_in(job.memory_limit, shape, job.threads)
     return forecast(
         source,
@@ -162,16 +256,19 @@ def plan(source: DataSource, job: Job) -> Forecast:
     )
 
 
-def _shape(source: DataSource, spec: MapSpec, classes: int, weighted: bool) -> Shape:
-    scheme, n = spec.resolve(source.n_features)
+def _shape(source: DataSource, job: Job, classes: int, weighted: bool) -> Shape:
+    scheme, n = job.spec.resolve(source.n_features)
     columns = 1 if classes == 2 else classes
-    return Shape.of(
+    shape = Shape.of(
         source,
         min(n, source.n_rows) if scheme in ("first", "random") else n,
         columns,
         weighted=weighted,
-        quantiles=spec.scaler == "quantile",
+        quantiles=job.spec.scaler == "quantile",
     )
+    if job.calibration is None:
+        return shape
+    return replace(shape, cells=CALIBRATION_FOLDS, lanes=1 + CALIBRATION_FOLDS)
 
 
 def _fingerprint(

@@ -8,8 +8,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from polysift._calibration import calibrator_from_dict
 from polysift._callbacks import FRAMES, CallbackSupportMixin, FitTasks, with_callbacks
 from polysift._checkpoint import digest
 from polysift._data import DataSource
@@ -26,10 +29,20 @@ from polysift._result import Result
 from polysift._scalers import scaler_from_dict
 from polysift._sums import predicted_codes
 from polysift._survey import checked_labels, checked_weights
-from polysift._training import Start, plan, train
+from polysift._training import Start, Trained, plan, train
 from polysift._types import FloatArray
 
 R = TypeVar("R")
+
+
+def is_calibrated(estimator: Any) -> bool:
+    """Return whether probabilities were asked for, or raise as ``available_if`` wants it."""
+    if estimator.calibration is None:
+        raise AttributeError(
+            f"{type(estimator).__name__} has predict_proba only with calibration: set "
+            'calibration="sigmoid" or "isotonic", and fit.'
+        )
+    return True
 
 
 class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
@@ -101,6 +114,10 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     checkpoint : path, default=None
         A folder in which the state of the fit is saved every few seconds. After a crash the same
         call goes on from there, to the identical model. Remove the folder when it is done with.
+    calibration : {"sigmoid", "isotonic", None}, default=None
+        How scores become probabilities; without it there is no ``predict_proba``. The calibrator
+        is learned from scores of rows by models that did not see them: five more models, each
+        without a fifth of the rows, which advance in the same passes over the data.
 
     Attributes
     ----------
@@ -134,6 +151,12 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Seconds by phase ("survey", "Gram matrix", "sweep") and in all ("total").
     random_state_ : int
         The seed used.
+    calibrator_ : dict
+        With ``calibration``: the learned calibrator, as plain arrays.
+    calibration_report_ : dict
+        With ``calibration``, how good probabilities are on rows that were not seen: "brier_score",
+        "log_loss", and "reliability", which holds the "predicted" and "observed" shares of bins
+        and their "weight".
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -186,6 +209,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         memory_limit: Any = None,
         time_limit: float | None = None,
         checkpoint: Any = None,
+        calibration: str | None = None,
     ) -> None:
         self.degree = degree
         self.n_centers = n_centers
@@ -205,6 +229,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.memory_limit = memory_limit
         self.time_limit = time_limit
         self.checkpoint = checkpoint
+        self.calibration = calibration
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FPCClassifier:
@@ -251,16 +276,31 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             start=self._warm_start if going_on else None,
             hook=partial(_Hook, tasks),
         )
-        for name, value in _attributes(
-            trained.feature_map, trained.classes, trained.result.u
-        ).items():
-            setattr(self, name, value)
-        self.random_state_ = job.spec.seed
+        self.take_over(trained, job.spec.seed)
         self._map_params = self._current_map_params()
-        self.timings_ = trained.timings
-        self._store(trained.result)
         tasks.end()
         return trained.result
+
+    def take_over(self, trained: Trained, seed: int) -> None:
+        """Set the fitted attributes to those of a training run; for polysift's own use."""
+        result = trained.result
+        made = _attributes(trained.feature_map, trained.classes, result.u)
+        made |= {
+            "random_state_": seed,
+            "timings_": trained.timings,
+            "rho_": result.rho,
+            "n_iter_": result.n_iter,
+            "status_": result.status.word,
+            "status_message_": result.status.value,
+            "history_": result.history,
+        }
+        if trained.calibration is not None:
+            made["calibrator_"] = trained.calibration.calibrator.to_dict()
+            made["calibration_report_"] = trained.calibration.report
+        for name in ("calibrator_", "calibration_report_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        for name, value in made.items():
+            setattr(self, name, value)
 
     def plan(self, X: Any, y: Any = None) -> Forecast:
         """Tell what ``fit`` would cost, without fitting; prints the forecast and returns it.
@@ -315,6 +355,27 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         """
         codes = predicted_codes(self._scores(X))
         return self.classes_[codes]
+
+    @available_if(is_calibrated)
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class; only with ``calibration``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (m, n_classes)
+            The probabilities, in the order of ``classes_``.
+        """
+        scores = self._scores(X)
+        if not hasattr(self, "calibrator_"):
+            raise NotFittedError(
+                "calibration was set after fit. Fit again to learn how scores become probabilities."
+            )
+        return calibrator_from_dict(self.calibrator_).probabilities(scores)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on rows and their labels.
@@ -415,13 +476,6 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
                     f"{current[name]!r}. Set warm_start=False to start anew."
                 )
         return Start(self._feature_map(), self.coef_.T)
-
-    def _store(self, result: Result) -> None:
-        self.rho_ = result.rho
-        self.n_iter_ = result.n_iter
-        self.status_ = result.status.word
-        self.status_message_ = result.status.value
-        self.history_ = result.history
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,0 +1,65 @@
+"""One fit with its folds: the model, and scores of every row by a model that did not see it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+
+import numpy as np
+
+from polysift._admm import Run, Settings, factorise
+from polysift._batch import Batch, IterationHook
+from polysift._checkpoint import Checkpoint
+from polysift._engine import LocalEngine
+from polysift._monitor import Monitor
+from polysift._parallel import Pool
+from polysift._result import Result
+from polysift._sums import GramSums
+from polysift._types import FloatArray
+
+CALIBRATION_FOLDS = 5
+
+
+def new_run(
+    sums: GramSums, settings: Callable[[float], Settings], m: float, without: int | None = None
+) -> Run:
+    """Return a run over all rows but those of one cell, of total weight m."""
+    G, Aty = sums.over(without)
+    chosen = settings(m)
+    return Run(factorise(G, chosen), Aty, chosen, m, without)
+
+
+def solve_with_folds(
+    engine: LocalEngine,
+    sums: GramSums,
+    settings: Callable[[float], Settings],
+    n_folds: int,
+    pool: Pool,
+    *,
+    monitor: Monitor,
+    checkpoint: Checkpoint | None = None,
+    name: str = "solver",
+    hook: IterationHook | None = None,
+) -> tuple[Result, FloatArray]:
+    """Run the ADMM over all rows and, in the same sweeps, without each fold (a cell of rows).
+
+    Returns the result of the former, and the scores (m, K) of each row by the run without its fold.
+    ``sums`` are the engine's; ``settings`` takes a total weight of rows. The scores need one pass
+    more, also after a time limit has struck.
+    """
+    began = perf_counter()
+    folds: list[int | None] = [None, *range(n_folds)]
+    runs = [new_run(sums, settings, engine.total_weight(f), f) for f in folds]
+    batch = Batch(
+        engine,
+        runs,
+        monitor=monitor,
+        checkpoint=checkpoint,
+        name=name,
+        pool=pool,
+        since=began,
+    )
+    batch.advance(hook=hook)
+    monitor.lift()
+    scores = engine.scores([runs[0].lane], [run.u for run in runs[1:]])
+    return runs[0].result(), np.asarray(scores)

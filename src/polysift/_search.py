@@ -1,0 +1,329 @@
+"""The search: a stage per scaler and degree, the choice among all candidates, the refit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from polysift._calibration import Calibration, calibrate
+from polysift._checkpoint import Checkpoint, digest
+from polysift._crossfit import CALIBRATION_FOLDS, solve_with_folds
+from polysift._data import DataSource
+from polysift._feature_map import FeatureMap, MapSpec, build_feature_map
+from polysift._folds import Round, make_rounds, stratified_folds
+from polysift._memory import Shape, fit_in
+from polysift._monitor import Monitor, OutOfTime
+from polysift._parallel import Pool, single_threaded_blas
+from polysift._result import Status
+from polysift._scoring import HeldOutScorer
+from polysift._search_job import SearchJob
+from polysift._selection import Row, choose, standard_error
+from polysift._stage import Stage, Workshop
+from polysift._sums import GramSums
+from polysift._tournament import Stopped, Track
+from polysift._training import Prepared, Trained, prepare
+from polysift._types import FloatArray
+
+BEHIND = 0.5
+"""How far behind the best of other feature maps a track may be to go on, in standard errors."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """The outcome of a search.
+
+    Attributes
+    ----------
+    rows : list of Row
+        The candidates.
+    best : int
+        Which of them was chosen.
+    classes : ndarray
+        The classes.
+    status : Status or None
+        Why the search stopped early, if it did.
+    model : Trained or None
+        The choice, fitted to all rows.
+    timings : dict of str to float
+        Seconds by phase.
+    seconds_alone : float
+        What fitting every candidate alone on every split would have taken, by estimate.
+    """
+
+    rows: list[Row]
+    best: int
+    classes: Any
+    status: Status | None
+    model: Trained | None
+    timings: dict[str, float]
+    seconds_alone: float
+
+
+def search(source: DataSource, job: SearchJob) -> Found:
+    """Run a search."""
+    with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
+        try:
+            prepared = _prepare(source, job, monitor)
+        except OutOfTime as late:
+            raise TimeoutError(_too_late(job, late.phase)) from None
+        codes, weights, classes = prepared.data.codes, prepared.weights, prepared.classes
+        rounds = make_rounds(job.cv, codes, weights, classes, groups=job.groups, seed=job.seed)
+        kind = job.calibration or "sigmoid"
+        scorer = HeldOutScorer(job.scorer, codes, classes, weights, kind)
+        checkpoint = None
+        if job.checkpoint is not None:
+            checkpoint = Checkpoint(job.checkpoint, _fingerprint(source, job, prepared, rounds))
+        try:
+            shop = Workshop(source, job, prepared, rounds, monitor, checkpoint, scorer)
+            return _Search(shop).run()
+        finally:
+            if checkpoint is not None:
+                checkpoint.close()
+
+
+def _prepare(source: DataSource, job: SearchJob, monitor: Monitor) -> Prepared:
+    """Survey the rows once for all stages."""
+    specs = [job.map_spec(job.scalers[0], degree) for degree in job.degrees]
+
+    def demand(spec: MapSpec) -> tuple[bool, int]:
+        scheme, n = spec.resolve(source.n_features)
+        return scheme in ("first", "random"), n
+
+    widest = max(specs, key=demand)
+    by_rows, n = demand(widest)
+    shape = Shape.of(
+        source,
+        min(n, source.n_rows) if by_rows else n,
+        1,
+        weighted=source.has_weights or job.class_weight is not None,
+        quantiles="quantile" in job.scalers,
+    )
+    resources = fit_in(job.memory_limit, shape, job.threads)
+    digests = job.checkpoint is not None
+    questions = replace(
+        widest.questions(source.n_features, labels=True, digest=digests),
+        quantiles="quantile" in job.scalers,
+    )
+    with Pool(resources.threads, resources.in_flight) as pool:
+        return prepare(source, questions, job.class_weight, pool, monitor)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """The Gram matrices of the best feature map so far, to refit without another pass."""
+
+    scaler: str | None
+    degree: int
+    sums: GramSums
+
+
+class _Search:
+    """A search under way."""
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop, self._job = shop, shop.job
+        self._done: list[tuple[str | None, int]] = []
+        self._rows: list[Row] = []
+        self._kept: _Kept | None = None
+        self._alone = 0.0
+        self._refit_seconds = 0.0
+        self._restore()
+
+    def run(self) -> Found:
+        """Run all stages, choose, refit."""
+        job, monitor = self._job, self._shop.monitor
+        if job.one_standard_error and np.isinf(self._error(Row({}, np.zeros(self._shop.n_splits)))):
+            raise ValueError(
+                "one_standard_error=True needs two splits or more, or accuracy as the score: cv "
+                "has one split only. Set cv=5, say."
+            )
+        status = self._run_stages()
+        best = choose(self._rows, job.one_standard_error, self._validation_rows())
+        if best is None:
+            if status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            raise TimeoutError(_too_late(job, monitor.title))
+        monitor.title = "refit"
+        monitor.reserve(0.0)
+        model = self._refit(self._rows[best].params) if job.refit else None
+        classes = self._shop.prepared.classes
+        return Found(self._rows, best, classes, status, model, monitor.timings(), self._alone)
+
+    def _run_stages(self) -> Status | None:
+        """Run what is not done yet; return why it ended early, if it did."""
+        stages = list(product(self._job.scalers, self._job.degrees))
+        try:
+            for number, (scaler, degree) in enumerate(stages):
+                title = f"{scaler or 'no scaler'}, degree {degree} ({number + 1} of {len(stages)})"
+                self._shop.monitor.title = title
+                if (scaler, degree) not in self._done:
+                    self._run_stage(scaler, degree)
+        except Stopped as stop:
+            return stop.status
+        except OutOfTime:
+            return Status.TIME_LIMIT
+        except KeyboardInterrupt:
+            if choose(self._rows) is None:
+                raise
+            return Status.INTERRUPTED
+        return None
+
+    def _run_stage(self, scaler: str | None, degree: int) -> None:
+        monitor = self._shop.monitor
+        spec = self._job.map_spec(scaler, degree)
+        try:
+            feature_map = self._feature_map(spec)
+        except ValueError:  # it overflows
+            if self._job.strict or degree == self._job.degrees[0]:
+                raise
+            return
+        scheme, _ = spec.resolve(self._shop.source.n_features)
+        before = monitor.seconds.get("Gram matrix", 0.0)
+        stage = Stage(self._shop, scaler, degree, scheme, feature_map, self._bar())
+        monitor.reserve(self._refit_seconds)
+        try:
+            stage.run()
+        finally:
+            self._rows += stage.rows
+        gram = monitor.seconds["Gram matrix"] - before
+        self._alone += stage.seconds_alone(monitor.seconds["survey"], gram)
+        best = choose(self._rows)
+        if best is not None:
+            row = self._rows[best]
+            if (row.params["scaler"], row.params["degree"]) == (scaler, degree):
+                self._refit_seconds = 1.5 * row.iterations * stage.sweep_seconds
+                if self._job.refit and stage.sums is not None and self._shop.rounds[0].complete:
+                    self._kept = _Kept(scaler, degree, stage.sums)
+        self._done.append((scaler, degree))
+        self._save(scaler, degree)
+
+    def _feature_map(self, spec: MapSpec) -> FeatureMap:
+        return build_feature_map(spec, self._shop.prepared.found, self._shop.source.dtype)
+
+    def _bar(self) -> float:
+        """Return the score below which a track is left behind at a rung."""
+        best = choose(self._rows)
+        if best is None:
+            return -np.inf
+        return self._rows[best].mean - BEHIND * self._error(self._rows[best])
+
+    def _error(self, row: Row) -> float:
+        return standard_error(row, self._validation_rows())
+
+    def _validation_rows(self) -> float | None:
+        """Return the weight of the validation part, where there is one only and accuracy counts."""
+        if self._shop.n_splits > 1 or self._job.scorer is not None:
+            return None
+        held_out = self._shop.rounds[0].cells == 0
+        weights = self._shop.prepared.weights
+        return float(held_out.sum() if weights is None else weights @ held_out)
+
+    def _refit(self, params: dict[str, Any]) -> Trained:
+        """Fit the choice to all rows, with its Gram matrix if that is at hand."""
+        shop, job, prepared = self._shop, self._job, self._shop.prepared
+        n = params["n_centers"]
+        widest = self._feature_map(job.map_spec(params["scaler"], params["degree"]))
+        feature_map = FeatureMap(widest.scaler, widest.centers[:n], widest.degree)
+        data, round_, folds = prepared.data, self._refit_round(), 0
+        if round_ is not None:
+            data = replace(data, cells=round_.cells, n_cells=round_.n_cells)
+            folds = 0 if job.calibration is None else round_.n_splits
+        shape = replace(shop.shape(feature_map, data.n_cells), lanes=1 + folds)
+        resources = fit_in(job.memory_limit, shape, job.threads)
+        track = Track(n, params["rho"], params["solver"], (params["max_iter"],))
+        with Pool(resources.threads, resources.in_flight) as pool:
+            engine = shop.engine(data, feature_map, pool, resources, "-refit")
+            sums = self._kept_sums(params) or engine.gram()
+            result, scores = solve_with_folds(
+                engine,
+                sums,
+                lambda m: job.settings(track, m, shop.source.dtype),
+                folds,
+                pool,
+                monitor=shop.monitor,
+                checkpoint=shop.checkpoint,
+                name="solver-refit",
+            )
+        calibration = None
+        if round_ is not None and job.calibration is not None:
+            held_out = np.where(round_.cells < folds, round_.cells, -1)
+            calibration = _calibrated(prepared, job.calibration, scores, held_out)
+        return Trained(feature_map, prepared.classes, result, shop.monitor.timings(), calibration)
+
+    def _refit_round(self) -> Round | None:
+        """Return the cells of the refit's Gram matrix: those of the search, where they serve."""
+        if self._shop.rounds[0].complete:
+            return self._shop.rounds[0]
+        if self._job.calibration is None:
+            return None
+        prepared = self._shop.prepared
+        return stratified_folds(prepared.data.codes, prepared.weights, CALIBRATION_FOLDS)
+
+    def _kept_sums(self, params: dict[str, Any]) -> GramSums | None:
+        kept, n = self._kept, params["n_centers"]
+        if kept is None or (kept.scaler, kept.degree) != (params["scaler"], params["degree"]):
+            return None
+        return GramSums(kept.sums.G[:, :n, :n], kept.sums.Aty[:, :n])
+
+    def _save(self, scaler: str | None, degree: int) -> None:
+        """Save what is done, and drop what only an unfinished stage needs."""
+        checkpoint = self._shop.checkpoint
+        if checkpoint is None:
+            return
+        rows = [[r.params, list(r.scores), r.iterations, r.finished] for r in self._rows]
+        values: dict[str, Any] = {"done": self._done, "rows": rows, "kept": None}
+        values |= {"alone": self._alone, "refit_seconds": self._refit_seconds}
+        arrays: dict[str, FloatArray] = {}
+        if self._kept is not None:
+            values["kept"] = [self._kept.scaler, self._kept.degree]
+            arrays = {"G": self._kept.sums.G, "Aty": self._kept.sums.Aty}
+        checkpoint.save("search", arrays, values)
+        checkpoint.drop(f"*-{scaler}-{degree}-*")
+
+    def _restore(self) -> None:
+        checkpoint = self._shop.checkpoint
+        saved = None if checkpoint is None else checkpoint.load("search")
+        if saved is None:
+            return
+        arrays, values = saved
+        self._done = [(scaler, degree) for scaler, degree in values["done"]]
+        self._rows = [Row(p, np.array(s), k, done) for p, s, k, done in values["rows"]]
+        self._alone, self._refit_seconds = values["alone"], values["refit_seconds"]
+        if values["kept"] is not None:
+            scaler, degree = values["kept"]
+            self._kept = _Kept(scaler, degree, GramSums(arrays["G"], arrays["Aty"]))
+
+
+def _calibrated(prepared: Prepared, kind: str, scores: FloatArray, folds: Any) -> Calibration:
+    data = prepared.data
+    return calibrate(kind, scores, data.codes, data.n_classes, prepared.weights, folds)
+
+
+def _fingerprint(
+    source: DataSource, job: SearchJob, prepared: Prepared, rounds: list[Round]
+) -> dict[str, Any]:
+    """Return what tells this search from any other fit."""
+    data = prepared.data
+    return {
+        **job.parameters,
+        "search": True,
+        "rows": source.n_rows,
+        "features": source.n_features,
+        "dtype": str(source.dtype),
+        "seed": job.seed,
+        "data": digest(*prepared.found.digests),
+        "labels": digest(data.codes),
+        "weights": None if data.weights is None else digest(data.weights),
+        "splits": digest(*(round_.cells for round_ in rounds)),
+    }
+
+
+def _too_late(job: SearchJob, where: str) -> str:
+    kept = "" if job.checkpoint is None else f" The checkpoint {job.checkpoint} keeps what is done."
+    return (
+        f"time_limit={job.time_limit:g} s struck before a first candidate was finished (in: "
+        f"{where}).{kept} Raise time_limit, or search less: fewer degrees, scalers or centers."
+    )

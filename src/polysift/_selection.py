@@ -1,0 +1,81 @@
+"""The candidates of a search, and the choice among them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from polysift._types import FloatArray
+
+
+@dataclass
+class Row:
+    """One candidate and what is known of it.
+
+    Attributes
+    ----------
+    params : dict
+        Parameters of ``FPCClassifier``.
+    scores : ndarray of shape (n_splits,)
+        Its score on each split, NaN where it was not run.
+    iterations : float
+        The iterations done, the mean over the splits.
+    finished : bool
+        Whether it was run to its end on every split.
+    """
+
+    params: dict[str, Any]
+    scores: FloatArray
+    iterations: float = 0.0
+    finished: bool = False
+
+    @property
+    def mean(self) -> float:
+        """The mean over the splits it was run on; NaN where it was run on none."""
+        seen = self.scores[~np.isnan(self.scores)]
+        return float(seen.mean()) if len(seen) else float("nan")
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """What makes a model small: few centers, a low degree, few iterations."""
+        return self.params["n_centers"], self.params["degree"], self.params["max_iter"]
+
+
+def choose(
+    rows: list[Row], one_standard_error: bool = False, validation_rows: float | None = None
+) -> int | None:
+    """Return the finished candidate with the highest mean score; of equals, the smallest.
+
+    With ``one_standard_error``, the smallest whose mean is within one standard error of the
+    highest: see ``standard_error``.
+    """
+    finished = [i for i, row in enumerate(rows) if row.finished]
+    if not finished:
+        return None
+    best = min(finished, key=lambda i: (-rows[i].mean, rows[i].size))
+    if not one_standard_error:
+        return best
+    least = rows[best].mean - standard_error(rows[best], validation_rows)
+    within = [i for i in finished if rows[i].mean >= least]
+    return min(within, key=lambda i: (rows[i].size, -rows[i].mean))
+
+
+def standard_error(row: Row, validation_rows: float | None) -> float:
+    """Return the standard error of a candidate's mean; infinite where it cannot be told.
+
+    By the spread over the splits or, for the accuracy on a single validation part, by its rows.
+    """
+    if validation_rows is not None:
+        return float(np.sqrt(row.mean * (1.0 - row.mean) / validation_rows))
+    if len(row.scores) < 2:
+        return np.inf
+    return float(np.std(row.scores, ddof=1) / np.sqrt(len(row.scores)))
+
+
+def ranks(rows: list[Row]) -> np.ndarray[Any, Any]:
+    """Return each candidate's place, 1 for the best; those that were not finished come last."""
+    keys = [(not row.finished, np.inf if np.isnan(row.mean) else -row.mean) for row in rows]
+    places = {key: place for place, key in reversed(list(enumerate(sorted(keys), start=1)))}
+    return np.array([places[key] for key in keys], dtype=np.int32)

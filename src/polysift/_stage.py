@@ -1,0 +1,205 @@
+"""One stage of a search: the tournament of one feature map, over all splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from polysift._checkpoint import Checkpoint
+from polysift._data import DataSource, TrainingSet
+from polysift._engine import LocalEngine
+from polysift._feature_map import FeatureMap
+from polysift._folds import Round
+from polysift._memory import Resources, Shape, fit_lanes
+from polysift._monitor import Monitor
+from polysift._parallel import Pool
+from polysift._scoring import HeldOutScorer
+from polysift._search_job import SearchJob
+from polysift._selection import Row
+from polysift._sums import GramSums
+from polysift._tournament import FEW, Ground, Outcome, Standing, Tournament, Track
+from polysift._training import Prepared
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What all parts of a search work with."""
+
+    source: DataSource
+    job: SearchJob
+    prepared: Prepared
+    rounds: list[Round]
+    monitor: Monitor
+    checkpoint: Checkpoint | None
+    scorer: HeldOutScorer
+
+    @property
+    def n_splits(self) -> int:
+        """The number of splits, over all rounds."""
+        return sum(round_.n_splits for round_ in self.rounds)
+
+    def shape(self, feature_map: FeatureMap, cells: int) -> Shape:
+        """Return what the memory of a tournament depends on, but for its lanes."""
+        data = self.prepared.data
+        shape = Shape.of(
+            self.source,
+            feature_map.n_centers,
+            data.n_columns,
+            weighted=data.weights is not None,
+            quantiles="quantile" in self.job.scalers,
+        )
+        return replace(shape, cells=cells)
+
+    def engine(
+        self,
+        data: TrainingSet,
+        feature_map: FeatureMap,
+        pool: Pool,
+        resources: Resources,
+        suffix: str,
+    ) -> LocalEngine:
+        """Return an engine whose states are saved under names with this suffix."""
+        return LocalEngine(
+            data,
+            feature_map,
+            pool,
+            monitor=self.monitor,
+            checkpoint=self.checkpoint,
+            suffix=suffix,
+            spill=resources.spill,
+        )
+
+
+class Stage:
+    """The candidates of one scaler and degree.
+
+    Parameters
+    ----------
+    shop : Workshop
+        What to work with.
+    scaler, degree, scheme
+        What the candidates have in common.
+    feature_map : FeatureMap
+        The feature map with the most centers.
+    bar : float
+        The score below which a track is left behind at a rung.
+
+    Attributes
+    ----------
+    rows : list of Row
+        The candidates; filled as results come in, so that a stop loses none.
+    sums : GramSums or None
+        The Gram matrices of the first round.
+    sweep_seconds : float
+        What a sweep of one lane with all centers takes.
+    """
+
+    def __init__(
+        self,
+        shop: Workshop,
+        scaler: str | None,
+        degree: int,
+        scheme: str,
+        feature_map: FeatureMap,
+        bar: float,
+    ) -> None:
+        self._shop, self._map, self._bar = shop, feature_map, bar
+        self._name = f"-{scaler}-{degree}"
+        self._tracks = shop.job.tracks(feature_map.n_centers)
+        common = {"degree": degree, "centers": scheme, "scaler": scaler}
+        self._by_key = {
+            (track, read): Row(
+                common
+                | {
+                    "n_centers": track.n,
+                    "solver": track.solver,
+                    "rho": track.rho,
+                    "max_iter": read,
+                },
+                np.full(shop.n_splits, np.nan),
+            )
+            for track in self._tracks
+            for read in track.reads
+        }
+        self.rows = list(self._by_key.values())
+        self.sums: GramSums | None = None
+        self.sweep_seconds = 0.0
+
+    def run(self) -> None:
+        """Run the tournament, round by round; the first decides how far each track goes."""
+        first, last = 0, None
+        for number, round_ in enumerate(self._shop.rounds):
+            outcome = Outcome()
+            try:
+                self._run_round(number, round_, last, outcome)
+            finally:
+                self._take_in(outcome.standings, first)
+            first += round_.n_splits
+            last = last or outcome.last
+
+    def _run_round(
+        self, number: int, round_: Round, last: dict[Track, int] | None, outcome: Outcome
+    ) -> None:
+        shop, job, tracks = self._shop, self._shop.job, self._tracks
+        data = replace(shop.prepared.data, cells=round_.cells, n_cells=round_.n_cells)
+        wanted = min(len(tracks), FEW * len(job.solvers)) if job.screen else len(tracks)
+        resources, at_once = fit_lanes(
+            job.memory_limit,
+            shop.shape(self._map, round_.n_cells),
+            round_.n_splits,
+            wanted,
+            job.threads,
+        )
+        name = f"{self._name}-{number}"
+        bytes_per_track = 8 * shop.source.n_rows * data.n_columns
+        with Pool(resources.threads, resources.in_flight) as pool:
+            engine = shop.engine(data, self._map, pool, resources, name)
+            sums = engine.gram()
+            if number == 0:
+                self.sums, self.sweep_seconds = sums, engine.sweep_seconds()
+            ground = Ground(
+                engine=engine,
+                sums=sums,
+                round=round_,
+                settings=lambda track, m: job.settings(track, m, shop.source.dtype),
+                score=lambda scores: shop.scorer(scores, round_.cells, round_.n_splits),
+                pool=pool,
+                monitor=shop.monitor,
+                checkpoint=shop.checkpoint,
+                name=name,
+                n_columns=data.n_columns,
+                tracks_at_once=at_once,
+                scores_at_once=max(1, job.memory_limit // 4 // bytes_per_track),
+                bar=self._bar,
+            )
+            Tournament(ground, outcome).run(tracks, screen=job.screen, last=last)
+
+    def _take_in(self, standings: dict[Any, Standing], first: int) -> None:
+        for key, standing in standings.items():
+            row = self._by_key[key]
+            row.scores[first : first + len(standing.scores)] = standing.scores
+            row.iterations = standing.iterations
+            row.finished = standing.finished and not np.isnan(row.scores).any()
+
+    def seconds_alone(self, survey: float, gram: float) -> float:
+        """Return what fitting each candidate alone on each split would take.
+
+        Judged by what the survey, this stage's Gram matrices and a sweep of one lane took; where a
+        candidate was not run to its end, by the iterations of the quickest of its kind.
+        """
+        n_max, splits = self._map.n_centers, self._shop.n_splits
+        share = 1.0 - 1.0 / max(splits, 2)
+        usual: dict[tuple[str, int], float] = {}
+        for row in self.rows:
+            if row.finished:
+                kind = row.params["solver"], row.params["max_iter"]
+                usual[kind] = min(row.iterations, usual.get(kind, np.inf))
+        total = 0.0
+        for row in self.rows:
+            kind = row.params["solver"], row.params["max_iter"]
+            iterations = row.iterations if row.finished else usual.get(kind, 1.0)
+            relative = row.params["n_centers"] / n_max
+            total += survey + gram * relative**2 + iterations * self.sweep_seconds * relative
+        return total * splits * share

@@ -1,0 +1,332 @@
+"""Candidates of one feature map, compared by the rows of each split that they did not see.
+
+A track is one way to solve: the first n centers, a ratio rho, a solver. Its candidates differ only
+in the iteration at which they are read off. The first iterate of every track is a ridge solution
+in closed form; all are scored in one pass, the best go on through shared sweeps, and at each rung
+half of them are left behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from polysift._admm import Factor, Run, Settings, factorise
+from polysift._batch import Batch
+from polysift._checkpoint import Checkpoint
+from polysift._engine import LocalEngine
+from polysift._folds import Round
+from polysift._lanes import Lane
+from polysift._monitor import Monitor
+from polysift._parallel import Pool
+from polysift._result import Status
+from polysift._sums import GramSums
+from polysift._types import FloatArray
+
+FEW = 3
+"""Tracks of each solver that go on beyond their first iterate."""
+
+
+@dataclass(frozen=True)
+class Track:
+    """One way to solve.
+
+    Attributes
+    ----------
+    n : int
+        The number of centers.
+    rho : float or None
+        Relative to trace(G) / n; None is the solver's own.
+    solver : str
+        Its name.
+    reads : tuple of int
+        The iterations at which its candidates are read off, ascending.
+    """
+
+    n: int
+    rho: float | None
+    solver: str
+    reads: tuple[int, ...]
+
+
+@dataclass
+class Standing:
+    """What is known of one candidate: (track, iteration).
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_splits,)
+        Its score on each split, NaN where it was not run; if it was not finished, those of the
+        last iterate that was scored.
+    iterations : float
+        The iterations done, the mean over the splits.
+    finished : bool
+        Whether it was run to its end.
+    """
+
+    scores: FloatArray
+    iterations: float
+    finished: bool
+
+
+Key = tuple[Track, int]
+
+
+@dataclass
+class Ground:
+    """Where a tournament takes place: the rows, cut by a round of splits, and one feature map.
+
+    Tracks whose score at a rung is below ``bar`` are left behind: other feature maps do better.
+    """
+
+    engine: LocalEngine
+    sums: GramSums
+    round: Round
+    settings: Callable[[Track, float], Settings]
+    score: Callable[[FloatArray], FloatArray]
+    pool: Pool
+    monitor: Monitor
+    checkpoint: Checkpoint | None
+    name: str
+    n_columns: int
+    tracks_at_once: int
+    scores_at_once: int
+    bar: float = -np.inf
+
+
+@dataclass
+class Outcome:
+    """How a tournament stands; ``last`` says at which iteration each track was left, or done."""
+
+    standings: dict[Key, Standing] = field(default_factory=dict)
+    last: dict[Track, int] = field(default_factory=dict)
+
+
+class Stopped(Exception):
+    """The time limit or the user has ended the search; ``status`` says which."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
+
+
+class Tournament:
+    """Runs tracks against each other.
+
+    Parameters
+    ----------
+    ground : Ground
+        The data.
+    outcome : Outcome
+        Filled as results come in, so that a stop loses none.
+    """
+
+    def __init__(self, ground: Ground, outcome: Outcome) -> None:
+        self._ground, self._outcome = ground, outcome
+
+    def run(self, tracks: list[Track], *, screen: bool, last: dict[Track, int] | None) -> None:
+        """Compare tracks; ``last`` says how far each goes where that was decided before."""
+        self._first_iterates(tracks)
+        if last is not None:
+            going_on = [track for track in tracks if last[track] > 1]
+        elif screen:
+            going_on = self._best_of_each_solver(tracks)
+        else:
+            going_on = tracks
+        going_on.sort(key=lambda track: track.n)
+        size = self._ground.tracks_at_once
+        for number, first in enumerate(range(0, len(going_on), size)):
+            self._run_group(number, going_on[first : first + size], screen, last)
+
+    def _first_iterates(self, tracks: list[Track]) -> None:
+        """Score the first iterate of every track."""
+        found = self._solve_first(tracks)
+        size = self._ground.scores_at_once
+        for start in range(0, len(tracks), size):
+            group = tracks[start : start + size]
+            scores = self._held_out(group, [found[track] for track in group])
+            for i, track in enumerate(group):
+                values = self._ground.score(self._of_track(scores, i))
+                self._record(track, values, 1, 1.0, track.reads[-1] == 1)
+
+    def _solve_first(self, tracks: list[Track]) -> dict[Track, list[FloatArray]]:
+        """Return u after one iteration, for each track and split; equal ratios are solved once."""
+        ground = self._ground
+        found: dict[Track, list[FloatArray]] = {track: [] for track in tracks}
+        for split in range(ground.round.n_splits):
+            G, Aty = ground.sums.over(split)
+            m = ground.engine.total_weight(split)
+            distinct = {_ratio(track, ground.settings(track, m)): track for track in tracks}
+
+            def first(track: Track, G: Any = G, Aty: Any = Aty, m: float = m) -> FloatArray:
+                n = track.n
+                factor = factorise(G[:n, :n].copy(), ground.settings(track, m))
+                return factor.solve(Aty[:n])
+
+            solved = dict(zip(distinct, ground.pool.map(first, distinct.values()), strict=True))
+            for track in tracks:
+                found[track].append(solved[_ratio(track, ground.settings(track, m))])
+        return found
+
+    def _held_out(self, tracks: list[Track], u: list[list[FloatArray]]) -> FloatArray:
+        """Return the scores of the held-out rows, K columns for each track."""
+        ground, K = self._ground, self._ground.n_columns
+        n = max(track.n for track in tracks)
+        stacked = []
+        for split in range(ground.round.n_splits):
+            columns = np.zeros((n, K * len(tracks)))
+            for i, track in enumerate(tracks):
+                columns[: track.n, i * K : (i + 1) * K] = u[i][split]
+            stacked.append(columns)
+        lanes = [Lane(track.n, 1.0, 1.0) for track in tracks]
+        return ground.engine.scores(lanes, stacked)
+
+    def _of_track(self, scores: FloatArray, i: int) -> FloatArray:
+        K = self._ground.n_columns
+        return scores[:, i * K : (i + 1) * K]
+
+    def _mean(self, track: Track) -> float:
+        """Return a track's mean score as last seen."""
+        standings = [self._outcome.standings[track, read] for read in track.reads]
+        return float(np.nanmean(max(standings, key=lambda s: s.iterations).scores))
+
+    def _best_of_each_solver(self, tracks: list[Track]) -> list[Track]:
+        """Return the best few tracks of each solver, no two of them with the same n.
+
+        With n given, rho hardly changes where the iterations lead, so the first iterate decides it.
+        """
+        chosen: dict[tuple[str, int], Track] = {}
+        for track in self._ranked(tracks):
+            if sum(solver == track.solver for solver, _ in chosen) < FEW:
+                chosen.setdefault((track.solver, track.n), track)
+        return list(chosen.values())
+
+    def _ranked(self, tracks: Iterable[Track]) -> list[Track]:
+        return sorted(tracks, key=lambda track: (-self._mean(track), track.n))
+
+    def _run_group(
+        self, number: int, tracks: list[Track], screen: bool, last: dict[Track, int] | None
+    ) -> None:
+        """Run tracks together, rung by rung."""
+        ground = self._ground
+        runs = self._new_runs(tracks)
+        flat = [run for track in tracks for run in runs[track]]
+        batch = Batch(
+            ground.engine,
+            flat,
+            monitor=ground.monitor,
+            checkpoint=ground.checkpoint,
+            name=f"solver{ground.name}-{number}",
+            pool=ground.pool,
+            report=False,
+        )
+        racing, done = self._resumed(batch, tracks)
+        for rung in _rungs(tracks):
+            if rung <= done or not racing:
+                continue
+            batch.advance(until=rung)
+            for run in flat:
+                if run.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+                    raise Stopped(run.status)
+            racing = self._read_off(racing, runs, rung)
+            left = self._behind(racing) if screen else []
+            if last is not None:
+                left = [track for track in racing if last[track] <= rung]
+            batch.drop([run for track in left for run in runs[track]])
+            racing = [track for track in racing if track not in left]
+            batch.note = self._noted(tracks, racing, rung)
+            batch.save()
+
+    def _noted(self, tracks: list[Track], racing: list[Track], rung: int) -> dict[str, Any]:
+        """Return what a checkpoint must know of the rungs that are behind."""
+        standings = [
+            [i, read, list(standing.scores), standing.iterations, standing.finished]
+            for i, track in enumerate(tracks)
+            for read in track.reads
+            for standing in [self._outcome.standings[track, read]]
+        ]
+        last = [self._outcome.last[track] for track in tracks]
+        places = [tracks.index(track) for track in racing]
+        return {"rung": rung, "racing": places, "standings": standings, "last": last}
+
+    def _resumed(self, batch: Batch, tracks: list[Track]) -> tuple[list[Track], int]:
+        """Return the tracks that race on and the last rung done, as a checkpoint has them."""
+        note = batch.note
+        if not note:
+            return list(tracks), 0
+        for i, read, scores, iterations, finished in note["standings"]:
+            standing = Standing(np.array(scores), iterations, finished)
+            self._outcome.standings[tracks[i], read] = standing
+        for track, last in zip(tracks, note["last"], strict=True):
+            self._outcome.last[track] = last
+        return [tracks[i] for i in note["racing"]], note["rung"]
+
+    def _new_runs(self, tracks: list[Track]) -> dict[Track, list[Run]]:
+        ground = self._ground
+        runs: dict[Track, list[Run]] = {track: [] for track in tracks}
+        for split in range(ground.round.n_splits):
+            G, Aty = ground.sums.over(split)
+            m = ground.engine.total_weight(split)
+            distinct = {_ratio(track, ground.settings(track, m)): track for track in tracks}
+
+            def factor(track: Track, G: Any = G, m: float = m) -> Factor:
+                return factorise(G[: track.n, : track.n].copy(), ground.settings(track, m))
+
+            made = dict(zip(distinct, ground.pool.map(factor, distinct.values()), strict=True))
+            for track in tracks:
+                settings = ground.settings(track, m)
+                shared = made[_ratio(track, settings)]
+                runs[track].append(Run(shared, Aty[: track.n].copy(), settings, m, split))
+        return runs
+
+    def _read_off(
+        self, tracks: list[Track], runs: dict[Track, list[Run]], rung: int
+    ) -> list[Track]:
+        """Score the tracks as they stand at a rung; return those that have not ended."""
+        size, going_on = self._ground.scores_at_once, []
+        for start in range(0, len(tracks), size):
+            group = tracks[start : start + size]
+            scores = self._held_out(group, [[run.u for run in runs[track]] for track in group])
+            for i, track in enumerate(group):
+                values = self._ground.score(self._of_track(scores, i))
+                ended = all(run.status is not None for run in runs[track])
+                iterations = float(np.mean([run.iterates for run in runs[track]]))
+                self._record(track, values, rung, iterations, ended)
+                if not ended:
+                    going_on.append(track)
+        return going_on
+
+    def _record(
+        self, track: Track, values: FloatArray, rung: int, iterations: float, ended: bool
+    ) -> None:
+        """Note the scores of a track at a rung, for all its candidates that are not done yet."""
+        standings = self._outcome.standings
+        for read in track.reads:
+            before = standings.get((track, read))
+            if before is None or not before.finished:
+                standings[track, read] = Standing(values, iterations, ended or read == rung)
+        self._outcome.last[track] = rung
+
+    def _behind(self, tracks: list[Track]) -> list[Track]:
+        """Return the worse half of the tracks that could go on, and those below the bar."""
+        ranked = self._ranked(tracks)
+        half = -(-len(ranked) // 2)
+        return [
+            track
+            for place, track in enumerate(ranked)
+            if place >= half or self._mean(track) < self._ground.bar
+        ]
+
+
+def _ratio(track: Track, settings: Settings) -> tuple[Any, ...]:
+    """Return what determines a factor: tracks that agree in it share one."""
+    return track.n, settings.rho, settings.relative_rho, settings.floor_multiple
+
+
+def _rungs(tracks: list[Track]) -> list[int]:
+    """Return where to read off. A run that ends by itself waits for the next rung, to share it."""
+    between = {read for track in tracks for read in track.reads[:-1]}
+    return sorted(between | {max(track.reads[-1] for track in tracks)})

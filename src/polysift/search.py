@@ -1,0 +1,369 @@
+"""``FPCClassifierCV``: model selection for about the price of one fit."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from polysift._data import DataSource
+from polysift._inputs import training_source
+from polysift._result import Status
+from polysift._scoring import check_scorer
+from polysift._search import Found, search
+from polysift._search_job import check_search_parameters, search_job
+from polysift._selection import ranks
+from polysift._training import Trained
+from polysift._types import FloatArray
+from polysift.classifier import FPCClassifier, is_calibrated
+
+SHARED_PARAMETERS = (
+    "alpha",
+    "beta",
+    "tol",
+    "class_weight",
+    "n_jobs",
+    "memory_limit",
+    "calibration",
+)
+"""What the refitted classifier takes over as it is."""
+
+
+def _is_refitted(estimator: Any) -> bool:
+    if not estimator.refit:
+        raise AttributeError(
+            f"{type(estimator).__name__}(refit=False) only searches. Set refit=True, or fit "
+            "FPCClassifier(**search.best_params_)."
+        )
+    return True
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    return _is_refitted(estimator) and is_calibrated(estimator)
+
+
+class FPCClassifierCV(ClassifierMixin, BaseEstimator):
+    """``FPCClassifier`` with its parameters chosen by cross-validation.
+
+    The candidates are all combinations of scalers, degrees, numbers of centers, ratios rho,
+    solvers and numbers of iterations. They share their work. For each scaler and degree one pass
+    over the data gives the Gram matrices of all folds, whose leading blocks are those of fewer
+    centers. The first iterate of every candidate is a ridge solution in closed form, and one pass
+    scores all of them on the rows they did not see. Those that go on advance together, as columns
+    of one matrix, through the same passes.
+
+    Parameters
+    ----------
+    degrees : {"auto", "paper"}, int or list of int, default="auto"
+        The degrees. "paper" is 1 to s_max of ``degree_bound``; "auto" is 1 to max(s_max, 5), since
+        with rows as centers degrees beyond s_max pay in high dimension.
+    n_centers : "auto", int or list of int, default="auto"
+        The numbers of centers; a smaller one takes the first of the larger. "auto" is up to five,
+        from min(C(s+d, s), 1000) down by halves. More than there can be count as that many.
+    centers : {"auto", "uniform", "first", "random"} or array of shape (n, d), default="auto"
+        Where the centers come from, as in ``FPCClassifier``; "auto" looks at the largest n.
+    scalers : str, None or list of them, default=("minmax", "quantile")
+        The scalers, as in ``FPCClassifier``.
+    rhos : float, None or list of them, default=(None, 1e-6, 1e-3)
+        The ratios alpha / beta relative to trace(G) / n, as ``rho`` in ``FPCClassifier``; None is
+        the solver's own: the paper's alpha = 1, or the floor of the converged mode.
+    solvers : str or list of str, default=("paper", "converged")
+        The solvers.
+    max_iter : int or list of int, default=(30, 100, 300)
+        The iterations at which candidates of the converged mode are read off, all from one run.
+        Those of the paper's solver have up to five.
+    cv : int, float, splitter or iterable, default=5
+        How candidates are compared: by so many stratified folds, on a single validation part with
+        this share of the rows (0.33, say), by a scikit-learn splitter, or by the given pairs of
+        training and test rows.
+    scoring : str or callable, default=None
+        A scikit-learn scorer, which may look at classes, scores or probabilities, but not at X.
+        None is the accuracy. Probabilities are made of the scores by ``calibration``, or a sigmoid,
+        learned from other folds. Rows count by their sample weights where the scorer takes any.
+    refit : bool, default=True
+        Whether to fit the best candidate to all rows, as ``best_estimator_``. This reuses the
+        Gram matrix of the search.
+    calibration : {"sigmoid", "isotonic", None}, default=None
+        How scores become probabilities; without it there is no ``predict_proba``.
+    one_standard_error : bool, default=False
+        Whether to take the smallest model whose score is within one standard error of the best,
+        not the best: on small noisy sets the best is often luck.
+    screen : bool, default=True
+        Whether candidates that do badly stop early: all are judged by their first iterate, the
+        best three numbers of centers of each degree and solver go on, and half of them are left at
+        each number in ``max_iter``, as is who is behind the best of other degrees. With False
+        every candidate is run to its end.
+    alpha, beta, tol, class_weight
+        As in ``FPCClassifier``. "balanced" looks at all rows, not at the folds.
+    n_jobs, random_state, verbose
+        As in ``FPCClassifier``.
+    memory_limit, checkpoint
+        As in ``FPCClassifier``. Candidates whose per-row state exceeds the limit advance in groups.
+    time_limit : float, default=None
+        Seconds after which the best candidate so far is taken. The search leaves time to refit it.
+
+    Attributes
+    ----------
+    best_estimator_ : FPCClassifier
+        The best candidate, fitted to all rows.
+    best_params_ : dict
+        Its parameters, as ``FPCClassifier`` takes them.
+    best_score_ : float
+        Its mean score over the splits.
+    best_index_ : int
+        Its place in ``cv_results_``.
+    cv_results_ : dict of str to array
+        One entry per candidate, under scikit-learn's names: "params", "param_..." for each,
+        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score"; and
+        "n_iter", the iterations done (the mean over splits), and "status": "finished", "screened"
+        (its scores are then those after ``n_iter`` iterations) or "not run". Candidates that were
+        not finished rank behind all others. There are no times, since candidates share them.
+    n_splits_ : int
+        The number of splits.
+    status_ : str
+        "finished", or why the search ended early: "time_limit" or "interrupted".
+    time_saved_ : float
+        Seconds that fitting every candidate alone on every split would have taken, beyond what the
+        search took; an estimate by the measured times of its parts.
+    timings_ : dict of str to float
+        Seconds by phase, and in all ("total").
+    calibrator_, calibration_report_ : dict
+        With ``calibration``: as in ``FPCClassifier``.
+    classes_, n_features_in_, feature_names_in_, random_state_
+        As in ``FPCClassifier``.
+
+    See Also
+    --------
+    FPCClassifier : One candidate.
+
+    Notes
+    -----
+    Scalers and centers are learned from all rows, those of the test folds included; labels are not
+    looked at. A pipeline in scikit-learn's ``GridSearchCV`` would learn them from the training
+    folds alone, at the price of a Gram matrix per candidate.
+
+    Examples
+    --------
+    >>> from polysift import FPCClassifierCV
+    >>> from polysift.datasets import make_bayes_curve
+    >>> X, y = make_bayes_curve(5_000, noise=0.1, random_state=0)
+    >>> search = FPCClassifierCV(solvers="paper", scalers="minmax", random_state=0).fit(X, y)
+    >>> search.best_params_["degree"] > 5
+    True
+    """
+
+    def __init__(
+        self,
+        degrees: Any = "auto",
+        n_centers: Any = "auto",
+        centers: Any = "auto",
+        scalers: Any = ("minmax", "quantile"),
+        rhos: Any = (None, 1e-6, 1e-3),
+        solvers: Any = ("paper", "converged"),
+        max_iter: Any = (30, 100, 300),
+        cv: Any = 5,
+        scoring: Any = None,
+        refit: bool = True,
+        calibration: str | None = None,
+        one_standard_error: bool = False,
+        screen: bool = True,
+        alpha: float = 1.0,
+        beta: float | None = None,
+        tol: float | None = None,
+        class_weight: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+        memory_limit: Any = None,
+        time_limit: float | None = None,
+        checkpoint: Any = None,
+    ) -> None:
+        self.degrees = degrees
+        self.n_centers = n_centers
+        self.centers = centers
+        self.scalers = scalers
+        self.rhos = rhos
+        self.solvers = solvers
+        self.max_iter = max_iter
+        self.cv = cv
+        self.scoring = scoring
+        self.refit = refit
+        self.calibration = calibration
+        self.one_standard_error = one_standard_error
+        self.screen = screen
+        self.alpha = alpha
+        self.beta = beta
+        self.tol = tol
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+        self.memory_limit = memory_limit
+        self.time_limit = time_limit
+        self.checkpoint = checkpoint
+
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
+    ) -> FPCClassifierCV:
+        """Search, and fit the best candidate to all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataSource of shape (m, d)
+            The rows.
+        y : array-like of shape (m,)
+            The labels; left out where X is a source, which brings its own.
+        sample_weight : array-like of shape (m,), default=None
+            How often each row counts, in learning and in scoring.
+        groups : array-like of shape (m,), default=None
+            For splitters that keep groups of rows together.
+
+        Returns
+        -------
+        FPCClassifierCV
+            The fitted search.
+        """
+        check_search_parameters(self)
+        source = training_source(self, X, y, sample_weight, reset=True)
+        job = search_job(self, source, groups)
+        found = search(source, job)
+        self._store(found, job.seed)
+        if found.status is not None:
+            self._warn_stopped(found.status)
+        return self
+
+    def _store(self, found: Found, seed: int) -> None:
+        best = found.rows[found.best]
+        self.classes_ = found.classes
+        self.cv_results_ = _cv_results(found)
+        self.best_index_ = found.best
+        self.best_params_ = dict(best.params)
+        if self.best_params_["centers"] == "given":
+            self.best_params_["centers"] = self.centers
+        self.best_score_ = best.mean
+        self.n_splits_ = len(best.scores)
+        self.status_ = "finished" if found.status is None else found.status.word
+        self.timings_ = found.timings
+        self.time_saved_ = found.seconds_alone - found.timings["total"]
+        self.random_state_ = seed
+        for name in ("best_estimator_", "calibrator_", "calibration_report_"):
+            self.__dict__.pop(name, None)
+        if found.model is not None:
+            self.best_estimator_ = self._refitted(found.model, seed)
+
+    def _refitted(self, trained: Trained, seed: int) -> FPCClassifier:
+        params = {name: getattr(self, name) for name in SHARED_PARAMETERS}
+        model = FPCClassifier(**self.best_params_, **params, random_state=seed)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self, name):
+                setattr(model, name, getattr(self, name))
+        model.take_over(trained, seed)
+        if trained.calibration is not None:
+            self.calibrator_ = model.calibrator_
+            self.calibration_report_ = model.calibration_report_
+        return model
+
+    def _warn_stopped(self, status: Status) -> None:
+        finished = int(np.sum(self.cv_results_["status"] == "finished"))
+        why = "time_limit struck" if status is Status.TIME_LIMIT else "It was interrupted"
+        go_on = "Raise time_limit" if status is Status.TIME_LIMIT else "Fit again"
+        if self.checkpoint is not None:
+            go_on += " and fit with the same checkpoint to go on"
+        warnings.warn(
+            f"The search ended early: {why} when {finished} candidates were finished. The best of "
+            f"them was taken. {go_on}.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )
+
+    @available_if(_is_refitted)
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the scores of rows: see ``FPCClassifier.decision_function``."""
+        return self._model().decision_function(X)
+
+    @available_if(_is_refitted)
+    def predict(self, X: Any) -> Any:
+        """Return the class of each row: see ``FPCClassifier.predict``."""
+        return self._model().predict(X)
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class: see ``FPCClassifier.predict_proba``."""
+        return self._model().predict_proba(X)
+
+    @available_if(_is_refitted)
+    def predict_to(self, X: Any, path: Any, **options: Any) -> None:
+        """Write predictions to a file: see ``FPCClassifier.predict_to``."""
+        self._model().predict_to(X, path, **options)
+
+    @available_if(_is_refitted)
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the score of the best estimator on other rows, by ``scoring``.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, d), or DataSource
+            The rows; a source is scored by its accuracy.
+        y : array-like of shape (m,), optional
+            The labels, where X is no source.
+        sample_weight : array-like of shape (m,), default=None
+            The rows' weights.
+
+        Returns
+        -------
+        float
+            The score.
+        """
+        model = self._model()
+        scorer = check_scorer(self.scoring)
+        if scorer is None or isinstance(X, DataSource):
+            if scorer is not None:
+                raise ValueError(
+                    f"scoring={self.scoring!r} cannot score a data source, which is read in parts. "
+                    "Use best_estimator_.score for its accuracy, or pass arrays."
+                )
+            return model.score(X, y, sample_weight)
+        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(scorer(model, X, y, **weights))
+
+    def _model(self) -> FPCClassifier:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _cv_results(found: Found) -> dict[str, Any]:
+    """Return the candidates as columns, under scikit-learn's names."""
+    rows = found.rows
+    results: dict[str, Any] = {"params": [dict(row.params) for row in rows]}
+    for name in rows[0].params:
+        values = np.empty(len(rows), dtype=object)
+        values[:] = [row.params[name] for row in rows]
+        results[f"param_{name}"] = np.ma.MaskedArray(values, False)
+    scores = np.array([row.scores for row in rows])
+    for split, column in enumerate(scores.T):
+        results[f"split{split}_test_score"] = column
+    means = np.array([row.mean for row in rows])
+    results["mean_test_score"] = means
+    spread = (scores - means[:, np.newaxis]) ** 2
+    counted = np.maximum((~np.isnan(scores)).sum(axis=1), 1)
+    results["std_test_score"] = np.sqrt(np.nansum(spread, axis=1) / counted)
+    results["rank_test_score"] = ranks(rows)
+    results["n_iter"] = np.array([row.iterations for row in rows])
+    results["status"] = np.array([_word(row.finished, row.iterations) for row in rows])
+    return results
+
+
+def _word(finished: bool, iterations: float) -> str:
+    if finished:
+        return "finished"
+    return "screened" if iterations else "not run"
