@@ -20,7 +20,7 @@ from polysift._parallel import Pool, single_threaded_blas
 from polysift._result import Status
 from polysift._scoring import HeldOutScorer
 from polysift._search_job import SearchJob
-from polysift._selection import Row, choose, standard_error
+from polysift._selection import Row, choose, seconds_alone, standard_error
 from polysift._stage import Stage, Workshop
 from polysift._sums import GramSums
 from polysift._tournament import Stopped, Track
@@ -128,7 +128,6 @@ class _Search:
         self._done: list[tuple[str | None, int]] = []
         self._rows: list[Row] = []
         self._kept: _Kept | None = None
-        self._alone = 0.0
         self._refit_seconds = 0.0
         self._restore()
 
@@ -150,7 +149,8 @@ class _Search:
         monitor.reserve(0.0)
         model = self._refit(self._rows[best].params) if job.refit else None
         classes = self._shop.prepared.classes
-        return Found(self._rows, best, classes, status, model, monitor.timings(), self._alone)
+        alone = seconds_alone(self._rows)
+        return Found(self._rows, best, classes, status, model, monitor.timings(), alone)
 
     def _run_stages(self) -> Status | None:
         """Run what is not done yet; return why it ended early, if it did."""
@@ -188,8 +188,7 @@ class _Search:
             stage.run()
         finally:
             self._rows += stage.rows
-        gram = monitor.seconds["Gram matrix"] - before
-        self._alone += stage.seconds_alone(monitor.seconds["survey"], gram)
+        stage.price(monitor.seconds["survey"], monitor.seconds["Gram matrix"] - before)
         best = choose(self._rows)
         if best is not None:
             row = self._rows[best]
@@ -273,9 +272,9 @@ class _Search:
         checkpoint = self._shop.checkpoint
         if checkpoint is None:
             return
-        rows = [[r.params, list(r.scores), r.iterations, r.finished] for r in self._rows]
+        rows = [vars(row) | {"scores": list(row.scores)} for row in self._rows]
         values: dict[str, Any] = {"done": self._done, "rows": rows, "kept": None}
-        values |= {"alone": self._alone, "refit_seconds": self._refit_seconds}
+        values["refit_seconds"] = self._refit_seconds
         arrays: dict[str, FloatArray] = {}
         if self._kept is not None:
             values["kept"] = [self._kept.scaler, self._kept.degree]
@@ -290,8 +289,8 @@ class _Search:
             return
         arrays, values = saved
         self._done = [(scaler, degree) for scaler, degree in values["done"]]
-        self._rows = [Row(p, np.array(s), k, done) for p, s, k, done in values["rows"]]
-        self._alone, self._refit_seconds = values["alone"], values["refit_seconds"]
+        self._rows = [Row(**row | {"scores": np.array(row["scores"])}) for row in values["rows"]]
+        self._refit_seconds = values["refit_seconds"]
         if values["kept"] is not None:
             scaler, degree = values["kept"]
             self._kept = _Kept(scaler, degree, GramSums(arrays["G"], arrays["Aty"]))

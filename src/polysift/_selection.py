@@ -22,14 +22,19 @@ class Row:
         Its score on each split, NaN where it was not run.
     iterations : float
         The iterations done, the mean over the splits.
-    finished : bool
-        Whether it was run to its end on every split.
+    finished, screened : bool
+        Whether it was run to its end on every split, or was left behind by others.
+    fixed_seconds, iteration_seconds : float
+        What fitting it alone on one split would take, without iterations and for each.
     """
 
     params: dict[str, Any]
     scores: FloatArray
     iterations: float = 0.0
     finished: bool = False
+    screened: bool = False
+    fixed_seconds: float = 0.0
+    iteration_seconds: float = 0.0
 
     @property
     def mean(self) -> float:
@@ -41,6 +46,18 @@ class Row:
     def size(self) -> tuple[int, int, int]:
         """What makes a model small: few centers, a low degree, few iterations."""
         return self.params["n_centers"], self.params["degree"], self.params["max_iter"]
+
+    @property
+    def status(self) -> str:
+        """What became of it, in a word."""
+        if self.finished or self.screened:
+            return "finished" if self.finished else "screened"
+        return "stopped" if self.iterations else "not run"
+
+    @property
+    def kind(self) -> tuple[str, int]:
+        """Candidates of one kind take about as many iterations."""
+        return self.params["solver"], self.params["max_iter"]
 
 
 def choose(
@@ -79,3 +96,20 @@ def ranks(rows: list[Row]) -> np.ndarray[Any, Any]:
     keys = [(not row.finished, np.inf if np.isnan(row.mean) else -row.mean) for row in rows]
     places = {key: place for place, key in reversed(list(enumerate(sorted(keys), start=1)))}
     return np.array([places[key] for key in keys], dtype=np.int32)
+
+
+def seconds_alone(rows: list[Row]) -> float:
+    """Return what fitting each candidate alone on each split would take.
+
+    A candidate that was not run to its end counts with the fewest iterations of any of its kind
+    that was, or with those it had.
+    """
+    fewest: dict[tuple[str, int], float] = {}
+    for row in rows:
+        if row.finished:
+            fewest[row.kind] = min(row.iterations, fewest.get(row.kind, np.inf))
+    total = 0.0
+    for row in rows:
+        iterations = row.iterations if row.finished else fewest.get(row.kind, row.iterations)
+        total += len(row.scores) * (row.fixed_seconds + iterations * row.iteration_seconds)
+    return total

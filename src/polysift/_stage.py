@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from polysift._scoring import HeldOutScorer
 from polysift._search_job import SearchJob
 from polysift._selection import Row
 from polysift._sums import GramSums
-from polysift._tournament import FEW, Ground, Outcome, Standing, Tournament, Track
+from polysift._tournament import FEW, Ground, Outcome, Tournament, Track
 from polysift._training import Prepared
 
 
@@ -129,15 +128,16 @@ class Stage:
 
     def run(self) -> None:
         """Run the tournament, round by round; the first decides how far each track goes."""
-        first, last = 0, None
+        outcomes: list[Outcome] = []
         for number, round_ in enumerate(self._shop.rounds):
-            outcome = Outcome()
+            outcomes.append(Outcome())
             try:
-                self._run_round(number, round_, last, outcome)
+                last = outcomes[0].last if number else None
+                self._run_round(number, round_, last, outcomes[-1])
             finally:
-                self._take_in(outcome.standings, first)
-            first += round_.n_splits
-            last = last or outcome.last
+                self._take_in(outcomes)
+        for row in self.rows:
+            row.screened = not row.finished
 
     def _run_round(
         self, number: int, round_: Round, last: dict[Track, int] | None, outcome: Outcome
@@ -176,30 +176,24 @@ class Stage:
             )
             Tournament(ground, outcome).run(tracks, screen=job.screen, last=last)
 
-    def _take_in(self, standings: dict[Any, Standing], first: int) -> None:
-        for key, standing in standings.items():
-            row = self._by_key[key]
-            row.scores[first : first + len(standing.scores)] = standing.scores
-            row.iterations = standing.iterations
-            row.finished = standing.finished and not np.isnan(row.scores).any()
+    def _take_in(self, outcomes: list[Outcome]) -> None:
+        """Bring the candidates up to date with the rounds so far."""
+        rounds = self._shop.rounds
+        for key, row in self._by_key.items():
+            standings = [outcome.standings.get(key) for outcome in outcomes]
+            known = [standing for standing in standings if standing is not None]
+            if not known:
+                continue
+            scores = np.concatenate([standing.scores for standing in known])
+            row.scores[: len(scores)] = scores
+            counts = [len(standing.scores) for standing in known]
+            row.iterations = float(np.average([s.iterations for s in known], weights=counts))
+            row.finished = len(known) == len(rounds) and all(s.finished for s in known)
 
-    def seconds_alone(self, survey: float, gram: float) -> float:
-        """Return what fitting each candidate alone on each split would take.
-
-        Judged by what the survey, this stage's Gram matrices and a sweep of one lane took; where a
-        candidate was not run to its end, by the iterations of the quickest of its kind.
-        """
-        n_max, splits = self._map.n_centers, self._shop.n_splits
-        share = 1.0 - 1.0 / max(splits, 2)
-        usual: dict[tuple[str, int], float] = {}
+    def price(self, survey: float, gram: float) -> None:
+        """Note what each candidate would cost alone on a split, by what this stage's parts took."""
+        share = 1.0 - 1.0 / max(self._shop.n_splits, 2)
         for row in self.rows:
-            if row.finished:
-                kind = row.params["solver"], row.params["max_iter"]
-                usual[kind] = min(row.iterations, usual.get(kind, np.inf))
-        total = 0.0
-        for row in self.rows:
-            kind = row.params["solver"], row.params["max_iter"]
-            iterations = row.iterations if row.finished else usual.get(kind, 1.0)
-            relative = row.params["n_centers"] / n_max
-            total += survey + gram * relative**2 + iterations * self.sweep_seconds * relative
-        return total * splits * share
+            relative = row.params["n_centers"] / self._map.n_centers
+            row.fixed_seconds = share * (survey + gram * relative**2)
+            row.iteration_seconds = share * self.sweep_seconds * relative

@@ -69,7 +69,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         Where the centers come from, as in ``FPCClassifier``; "auto" looks at the largest n.
     scalers : str, None or list of them, default=("minmax", "quantile")
         The scalers, as in ``FPCClassifier``.
-    rhos : float, None or list of them, default=(None, 1e-6, 1e-3)
+    rhos : float, None or list of them, default=(None, 1e-9, 1e-6, 1e-3)
         The ratios alpha / beta relative to trace(G) / n, as ``rho`` in ``FPCClassifier``; None is
         the solver's own: the paper's alpha = 1, or the floor of the converged mode.
     solvers : str or list of str, default=("paper", "converged")
@@ -120,9 +120,10 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
     cv_results_ : dict of str to array
         One entry per candidate, under scikit-learn's names: "params", "param_..." for each,
         "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score"; and
-        "n_iter", the iterations done (the mean over splits), and "status": "finished", "screened"
-        (its scores are then those after ``n_iter`` iterations) or "not run". Candidates that were
-        not finished rank behind all others. There are no times, since candidates share them.
+        "n_iter", the iterations done (the mean over splits), and "status": "finished"; "screened"
+        or "stopped" (by the time limit, or by hand), where scores are those after ``n_iter``
+        iterations; or "not run". Candidates that were not finished rank behind all others. There
+        are no times, since candidates share them.
     n_splits_ : int
         The number of splits.
     status_ : str
@@ -163,7 +164,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         n_centers: Any = "auto",
         centers: Any = "auto",
         scalers: Any = ("minmax", "quantile"),
-        rhos: Any = (None, 1e-6, 1e-3),
+        rhos: Any = (None, 1e-9, 1e-6, 1e-3),
         solvers: Any = ("paper", "converged"),
         max_iter: Any = (30, 100, 300),
         cv: Any = 5,
@@ -355,15 +356,10 @@ def _cv_results(found: Found) -> dict[str, Any]:
     means = np.array([row.mean for row in rows])
     results["mean_test_score"] = means
     spread = (scores - means[:, np.newaxis]) ** 2
-    counted = np.maximum((~np.isnan(scores)).sum(axis=1), 1)
-    results["std_test_score"] = np.sqrt(np.nansum(spread, axis=1) / counted)
+    counted = (~np.isnan(scores)).sum(axis=1)
+    spread = np.nansum(spread, axis=1) / np.maximum(counted, 1)
+    results["std_test_score"] = np.where(counted, np.sqrt(spread), np.nan)
     results["rank_test_score"] = ranks(rows)
     results["n_iter"] = np.array([row.iterations for row in rows])
-    results["status"] = np.array([_word(row.finished, row.iterations) for row in rows])
+    results["status"] = np.array([row.status for row in rows])
     return results
-
-
-def _word(finished: bool, iterations: float) -> str:
-    if finished:
-        return "finished"
-    return "screened" if iterations else "not run"
