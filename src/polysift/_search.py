@@ -140,6 +140,8 @@ class _Search:
                 "has one split only. Set cv=5, say."
             )
         status = self._run_stages()
+        order = list(product(job.scalers, job.degrees))
+        self._rows.sort(key=lambda row: order.index((row.params["scaler"], row.params["degree"])))
         best = choose(self._rows, job.one_standard_error, self._validation_rows())
         if best is None:
             if status is Status.INTERRUPTED:
@@ -153,10 +155,13 @@ class _Search:
         return Found(self._rows, best, classes, status, model, monitor.timings(), alone)
 
     def _run_stages(self) -> Status | None:
-        """Run what is not done yet; return why it ended early, if it did."""
-        stages = list(product(self._job.scalers, self._job.degrees))
+        """Run what is not done yet; return why it ended early, if it did.
+
+        High degrees come first: on large data they win, and then others are soon left behind.
+        """
+        stages = list(product(reversed(self._job.degrees), self._job.scalers))
         try:
-            for number, (scaler, degree) in enumerate(stages):
+            for number, (degree, scaler) in enumerate(stages):
                 title = f"{scaler or 'no scaler'}, degree {degree} ({number + 1} of {len(stages)})"
                 self._shop.monitor.title = title
                 if (scaler, degree) not in self._done:
