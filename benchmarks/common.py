@@ -1,8 +1,9 @@
-"""What several benchmarks share: synthetic Parquet files, and a process that tells its peak."""
+"""What several benchmarks share: data, and a process that tells its peak memory."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -52,6 +53,21 @@ print(json.dumps({
     "evaluations": forecast.feature_evaluations,
 }))
 """
+
+
+def load(name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return rows and labels of a real data set."""
+    import pandas as pd
+
+    frame = pd.read_parquet(Path(os.environ["POLYSIFT_DATA"]) / f"{name}.parquet")
+    y = frame.pop("target").to_numpy()
+    return frame.to_numpy(dtype=float), y
+
+
+def three_parts(m: int, seed: int) -> list[np.ndarray]:
+    """Return training, validation and test rows: half, a quarter, a quarter."""
+    order = np.random.default_rng(seed).permutation(m)
+    return np.split(order, [m // 2, m // 2 + m // 4])
 
 
 def write_parquet(path: Path, rows: int, features: int, dtype: str = "float32") -> None:

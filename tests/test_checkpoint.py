@@ -216,7 +216,7 @@ def test_a_spilled_state_is_resumed(tmp_path, monkeypatch):
     from polysift._memory import Resources
 
     expected = classifier().fit(X, Y).coef_
-    monkeypatch.setattr(_training, "fit_in", lambda *_: Resources(2, 4, spill=True))
+    monkeypatch.setattr(_training, "fit_in", lambda *_, **__: Resources(2, 4, spill=True))
     first = classifier(checkpoint=tmp_path).fit(X, Y)
     again = classifier(checkpoint=tmp_path).fit(X, Y)
     np.testing.assert_array_equal(first.coef_, expected)

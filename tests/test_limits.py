@@ -76,6 +76,37 @@ def test_less_memory_means_fewer_shards_then_a_file():
         fit_in(least - 1, SHAPE, 4)
 
 
+def test_features_are_kept_where_they_take_a_small_share():
+    stored = 10**6 * 500 * 8
+    assert fit_in(4 * stored, SHAPE, 4, store=True) == Resources(4, 8, store=True)
+    assert not fit_in(4 * stored, SHAPE, 4).store, "only where many sweeps make it pay"
+    assert not fit_in(4 * stored - 8, SHAPE, 4, store=True).store
+    kept = peak_bytes(SHAPE, Resources(4, 8, store=True))
+    assert kept == peak_bytes(SHAPE, Resources(4, 8)) + stored
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_kept_features_do_not_change_the_model(monkeypatch, dtype):
+    from polysift import _memory
+    from polysift._data import ArraySource
+
+    reads = []
+    original = ArraySource.rows
+    monkeypatch.setattr(ArraySource, "rows", lambda *args: reads.append(1) or original(*args))
+    weights = np.arange(len(X)) % 3  # rows of weight zero among them
+    make = {"degree": 3, "solver": "converged", "max_iter": 6, "random_state": 0}
+    models, passes = [], []
+    for share in (0.25, 0.0):
+        monkeypatch.setattr(_memory, "STORED_SHARE", share)
+        reads.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            models.append(FPCClassifier(**make).fit(X.astype(dtype), Y, weights))
+        passes.append(len(reads) / 15)
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    assert passes == [3, 8], "survey, Gram matrix, and the first sweep or all six"
+
+
 def test_fit_refuses_what_does_not_fit():
     with pytest.raises(MemoryError, match="at the least"):
         FPCClassifier(5, 120, memory_limit="5MB").fit(X, Y)

@@ -10,7 +10,7 @@ the shards.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from time import perf_counter
 from typing import Protocol, TypeVar
 
@@ -70,6 +70,8 @@ class LocalEngine:
         Tells the states of one engine from another's.
     spill : bool
         Whether the state lies in a file.
+    store : bool
+        Whether the features are kept in memory from the first sweep on.
     """
 
     def __init__(
@@ -82,9 +84,10 @@ class LocalEngine:
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
         spill: bool = False,
+        store: bool = False,
     ) -> None:
         self._data = data
-        self._work = ShardWork(data, feature_map)
+        self._work = ShardWork(data, feature_map, store)
         self._pool = pool
         self._features_per_pass = data.source.n_rows * feature_map.n_centers
         self._monitor = monitor or Monitor()
@@ -139,8 +142,10 @@ class LocalEngine:
         def visit(item: Item) -> SweepSums:
             return self._work.sweep(item, table, u, self.state)
 
-        work = self._features_per_pass
-        parts = self._pool.map(visit, self._data.source.parts(), work=work)
+        items: Iterable[Item] = self._data.source.parts()
+        if self._work.all_kept():
+            items = [(span, None) for span in self._data.shards]
+        parts = self._pool.map(visit, items, work=self._features_per_pass)
         return tree_sum(self._watch("sweep", self._data.shards, parts), SweepSums.add)
 
     def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:

@@ -164,7 +164,8 @@ def _calibrate(
         began = perf_counter()
         found = survey(sample, spec.questions(d, labels=False), pool)
         surveyed = perf_counter()
-        engine = LocalEngine(data, build_feature_map(spec, found, dtype), pool)
+        made = build_feature_map(spec, found, dtype)
+        engine = LocalEngine(data, made, pool, store=resources.store)
         engine.begin(1)
         u = np.zeros_like(engine.gram().Aty[0])  # the first touch of the buffers is not the rule
         lanes = [Lane(len(u), 1.0, 1.0)]

@@ -19,6 +19,9 @@ from polysift._statistics import SKETCH_SIZE
 UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
+STORED_SHARE = 0.25
+"""The share of the memory limit that kept features may take."""
+
 BLOCK_BUFFERS = 24e6
 """What a thread holds for blocks of any shape: features, scratch, rows, margins."""
 
@@ -144,16 +147,26 @@ class Shape:
 
 @dataclass(frozen=True)
 class Resources:
-    """How a fit works: threads, shards in flight, and whether the state lies in a file."""
+    """How a fit works.
+
+    Threads, shards in flight, whether the state lies in a file (``spill``), and whether sweeps keep
+    the features they compute (``store``).
+    """
 
     threads: int
     in_flight: int
     spill: bool = False
+    store: bool = False
 
 
 def state_bytes(shape: Shape) -> int:
     """Return the size of the solver's per-row state."""
     return 8 * shape.rows * shape.columns * shape.lanes
+
+
+def stored_bytes(shape: Shape) -> int:
+    """Return the size of all features."""
+    return shape.rows * shape.centers * shape.itemsize
 
 
 def peak_bytes(shape: Shape, resources: Resources) -> int:
@@ -167,6 +180,7 @@ def peak_bytes(shape: Shape, resources: Resources) -> int:
 
     kept = shape.rows * (1 + (8 if shape.weighted else 0) + (2 if shape.cells > 1 else 0))
     kept += 0 if resources.spill else state_bytes(shape)
+    kept += stored_bytes(shape) if resources.store else 0
     # Rows that arrive in files: a unit in hand, the next one, about as much again to decode it,
     # what Arrow's allocator keeps, and the shards cut from them. Four units fit what was measured.
     reading = 4 * shape.unit_bytes
@@ -185,11 +199,14 @@ def peak_bytes(shape: Shape, resources: Resources) -> int:
     return int(kept + reading + max(survey, gram, solve))
 
 
-def fit_in(limit: int, shape: Shape, threads: int) -> Resources:
-    """Return the fastest way to work within ``limit`` bytes, or raise with the knob to turn."""
+def fit_in(limit: int, shape: Shape, threads: int, *, store: bool = False) -> Resources:
+    """Return the fastest way to work within ``limit`` bytes, or raise with the knob to turn.
+
+    ``store`` says that keeping the features pays, which is done where they take a small share.
+    """
     for resources in _choices(threads):
         if peak_bytes(shape, resources) <= limit:
-            return resources
+            return _storing(limit, shape, resources) if store else resources
     least = peak_bytes(shape, Resources(1, 1, spill=True))
     n = shape.centers
     while n > 1 and peak_bytes(replace(shape, centers=n), Resources(1, 1, spill=True)) > limit:
@@ -203,8 +220,14 @@ def fit_in(limit: int, shape: Shape, threads: int) -> Resources:
     )
 
 
+def _storing(limit: int, shape: Shape, resources: Resources) -> Resources:
+    keeping = replace(resources, store=True)
+    small = stored_bytes(shape) <= STORED_SHARE * limit
+    return keeping if small and peak_bytes(shape, keeping) <= limit else resources
+
+
 def fit_lanes(
-    limit: int, shape: Shape, per_track: int, wanted: int, threads: int
+    limit: int, shape: Shape, per_track: int, wanted: int, threads: int, *, store: bool = False
 ) -> tuple[Resources, int]:
     """Return how to work and how many tracks, of ``per_track`` lanes each, to advance at once.
 
@@ -215,9 +238,9 @@ def fit_lanes(
         wide = replace(shape, lanes=tracks * per_track)
         for resources in _choices(threads):
             if not resources.spill and peak_bytes(wide, resources) <= limit:
-                return resources, tracks
+                return (_storing(limit, wide, resources) if store else resources), tracks
         tracks = -(-tracks // 2)
-    return fit_in(limit, replace(shape, lanes=per_track), threads), 1
+    return fit_in(limit, replace(shape, lanes=per_track), threads, store=store), 1
 
 
 def _choices(threads: int) -> list[Resources]:

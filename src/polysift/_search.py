@@ -236,7 +236,8 @@ class _Search:
             data = replace(data, cells=round_.cells, n_cells=round_.n_cells)
             folds = 0 if job.calibration is None else round_.n_splits
         shape = replace(shop.shape(feature_map, data.n_cells), lanes=1 + folds)
-        resources = fit_in(job.memory_limit, shape, job.threads)
+        many = params["solver"] == "converged"
+        resources = fit_in(job.memory_limit, shape, job.threads, store=many)
         track = Track(n, params["rho"], params["solver"], (params["max_iter"],))
         with Pool(resources.threads, resources.in_flight) as pool:
             engine = shop.engine(data, feature_map, pool, resources, "-refit")

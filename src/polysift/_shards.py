@@ -25,14 +25,21 @@ Item = tuple[Span, Any]
 
 
 class ShardWork:
-    """The work on shards of one training set with one feature map; threads may share it."""
+    """The work on shards of one training set with one feature map; threads may share it.
 
-    def __init__(self, data: TrainingSet, feature_map: FeatureMap) -> None:
+    With ``store`` the features that the first sweep computes are kept for those that follow.
+    """
+
+    def __init__(self, data: TrainingSet, feature_map: FeatureMap, store: bool = False) -> None:
         self._data, self._map = data, feature_map
         self.n_centers = feature_map.n_centers
         self._features = BlockFeatures(feature_map, data.source.dtype)
         self._block_rows = feature_map.block_rows(data.source.dtype)
         self._work = Workspace()
+        self._stored: FloatArray | None = None
+        if store:
+            self._stored = np.empty((data.source.n_rows, self.n_centers), data.source.dtype)
+        self._kept: set[Span] = set()
         self._precise = self._features
         if data.source.dtype != np.float64:
             self._precise = BlockFeatures(feature_map, np.float64)
@@ -98,19 +105,25 @@ class ShardWork:
         The state is the margin t = y b of b = A u + w / beta.
         """
         span, part = item
-        X = self._data.source.rows(part)
+        X = None if span in self._kept else self._data.source.rows(part)
         sums = SweepSums.zeros(len(u), lanes.n_columns, lanes.n_lanes)
         u_cast = u.astype(self._data.source.dtype)
         limit = int(np.clip(STATISTICS_SIZE // lanes.n_columns, *STATISTICS_ROWS))
         for rows in block_spans(span, limit):
-            block = X[rows[0] - span[0] : rows[1] - span[0]]
+            block = None if X is None else X[rows[0] - span[0] : rows[1] - span[0]]
             self._sweep_rows(slice(*rows), block, lanes, u_cast, state[rows[0] : rows[1]], sums)
+        if self._stored is not None:
+            self._kept.add(span)
         return sums
+
+    def all_kept(self) -> bool:
+        """Return whether a sweep needs no rows any more."""
+        return len(self._kept) == len(self._data.shards)
 
     def _sweep_rows(
         self,
         rows: slice,
-        X: Block,
+        X: Block | None,
         lanes: LaneTable,
         u: FloatArray,
         t: FloatArray,
@@ -127,11 +140,14 @@ class ShardWork:
         if counts is not None:
             y_counts = y * (counts if counts.ndim == 2 else counts[:, np.newaxis])
         t_old = t.copy()
-        for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
-            A = self._features(X[lo:hi])
+        for lo, hi in block_spans((0, len(t)), self._block_rows):
             part = slice(lo, hi)
-            if weights is not None:
-                A[weights[part] == 0] = 0.0  # such rows were not surveyed, and may overflow
+            A = None if self._stored is None else self._stored[rows][part]
+            if X is not None:
+                A = self._features(X[part], out=A)
+                if weights is not None:
+                    A[weights[part] == 0] = 0.0  # such rows were not surveyed, and may overflow
+            assert A is not None
             for n, columns in lanes.groups:
                 f[part, columns] = A[:, :n] @ u[:n, columns]
             f[part] *= y[part]

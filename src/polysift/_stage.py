@@ -68,6 +68,7 @@ class Workshop:
             checkpoint=self.checkpoint,
             suffix=suffix,
             spill=resources.spill,
+            store=resources.store,
         )
 
 
@@ -151,6 +152,7 @@ class Stage:
             round_.n_splits,
             wanted,
             job.threads,
+            store="converged" in job.solvers,
         )
         name = f"{self._name}-{number}"
         bytes_per_track = 8 * shop.source.n_rows * data.n_columns

@@ -19,7 +19,7 @@ from polysift._feature_map import FeatureMap, MapSpec, build_feature_map, refuse
 from polysift._folds import stratified_folds
 from polysift._forecast import Forecast, forecast
 from polysift._labels import apply_class_weight, encode_labels
-from polysift._memory import Shape, fit_in
+from polysift._memory import Resources, Shape, fit_in
 from polysift._monitor import Monitor, OutOfTime
 from polysift._parallel import Pool, single_threaded_blas
 from polysift._result import Result
@@ -154,9 +154,9 @@ def train(
             del found
             told = None if hook is None else hook(feature_map, classes)
             shape = _shape(source, job, len(classes), data.weights is not None)
-            resources = fit_in(job.memory_limit, shape, job.threads)
+            resources = _resources(job, shape, source)
             with Pool(resources.threads, resources.in_flight) as pool:
-                means = _Means(pool, resources.spill, monitor, checkpoint)
+                means = _Means(pool, resources, monitor, checkpoint)
                 if job.calibration is None:
                     result = _solve(data, feature_map, job, begin, means, told)
                     calibration = None
@@ -175,7 +175,7 @@ class _Means:
     """What a solver works with."""
 
     pool: Pool
-    spill: bool
+    resources: Resources
     monitor: Monitor
     checkpoint: Checkpoint | None
 
@@ -186,7 +186,8 @@ class _Means:
             self.pool,
             monitor=self.monitor,
             checkpoint=self.checkpoint,
-            spill=self.spill,
+            spill=self.resources.spill,
+            store=self.resources.store,
         )
 
 
@@ -243,7 +244,7 @@ def plan(source: DataSource, job: Job) -> Forecast:
     classes = max(len(np.unique(np.concatenate(labels))), 2)
     weighted = source.has_weights or job.class_weight is not None
     shape = _shape(source, job, classes, weighted)
-    resources = fit_in(job.memory_limit, shape, job.threads)
+    resources = _resources(job, shape, source)
     return forecast(
         source,
         shape,
@@ -254,6 +255,12 @@ def plan(source: DataSource, job: Job) -> Forecast:
         memory_limit=job.memory_limit,
         disk=source.disk,
     )
+
+
+def _resources(job: Job, shape: Shape, source: DataSource) -> Resources:
+    """Return how to work; keeping the features pays over the many sweeps of the converged mode."""
+    many = job.settings(1.0, source.dtype).until_converged
+    return fit_in(job.memory_limit, shape, job.threads, store=many)
 
 
 def _shape(source: DataSource, job: Job, classes: int, weighted: bool) -> Shape:

@@ -50,7 +50,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     The score of a row x is ``sum_j u_j (1 + x.c_j)^s`` with n centers ``c_j``. The coefficients u
     minimise the hinge loss ``(1/m) sum_i max(0, 1 - y_i score(x_i))``, without a penalty, by the
-    paper's proximal ADMM. Training takes O(m n (n + T)) time for T iterations and never holds the
+    paper's proximal ADMM. Training takes O(m n (n + T)) time for T iterations and never needs the
     m x n feature matrix. More than two classes are learned one-vs-rest, all at once.
 
     Parameters
@@ -108,7 +108,9 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     memory_limit : str, int or float, default=None
         What the fit may allocate beside its input: "2GB", bytes, or a fraction of the free memory;
         None is half of what is free. The model does not depend on it, to the last bit: it decides
-        how many shards are worked on at once, and whether the per-row state goes to a file.
+        how many shards are worked on at once, whether the per-row state goes to a file, and, for
+        "converged", whether the features are kept from pass to pass: where they fit in a quarter
+        of the limit.
     time_limit : float, default=None
         Seconds after which the latest model is returned, with status "time_limit".
     checkpoint : path, default=None
