@@ -223,7 +223,6 @@ def test_an_interrupted_fit_goes_on_to_the_same_probabilities(
         clone(clf).set_params(calibration=None).fit(X, y)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: with tol=0 a restored run has lost its last iteration")
 @pytest.mark.parametrize("calibration", [None, "sigmoid"])
 def test_a_finished_fit_is_found_again_with_all_its_iterations(tmp_path, calibration):
     X, y = problem(100)
@@ -261,7 +260,6 @@ def test_rare_classes_are_calibrated_with_what_there_is():
             assert np.isfinite(p).all() and p[:, 1].mean() < 0.3
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a fold that holds every row leaves none to learn from")
 @pytest.mark.parametrize("solver", ["paper", "converged"])
 def test_one_row_of_each_class(solver):
     X = np.array([[0.1], [0.5], [0.9]])
@@ -274,7 +272,6 @@ def test_one_row_of_each_class(solver):
     assert not message or "calibration" in message
 
 
-@pytest.mark.xfail(strict=True, reason="bug: the folds go on after a callback has asked to stop")
 def test_a_callback_stops_the_folds_too(monkeypatch):
     pytest.importorskip("sklearn.callback", reason="this scikit-learn has no callbacks")
     from test_callbacks import Recorder
@@ -288,9 +285,6 @@ def test_a_callback_stops_the_folds_too(monkeypatch):
     assert len(calls) <= 3
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: the forecast leaves out the scores' pass over the rows"
-)
 def test_the_forecast_counts_the_pass_for_scores():
     X, y = problem(100)
     plain = FPCClassifier(2).plan(X, y)

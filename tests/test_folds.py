@@ -134,16 +134,12 @@ def test_a_row_of_weight_zero_may_have_no_class():
     assert made.cells[7] == -1 and (np.delete(made.cells, 7) >= 0).all()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="bug: a splitter sees the code -1 of rows of weight zero as a class"
-)
 def test_a_splitter_does_not_see_a_row_without_a_class():
     codes, weights = CODES.copy(), np.ones(M)
     codes[7], weights[7] = -1, 0
     rounds(StratifiedKFold(3), codes=codes, weights=weights)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: rows of weight zero make a round incomplete")
 def test_a_round_is_complete_without_rows_of_weight_zero():
     """So that the refit can use its Gram matrices, and calibration its folds."""
     weights = np.append(np.ones(M - 1), 0)
@@ -222,14 +218,12 @@ def test_no_split_at_all():
         rounds(GroupKFold(3))
 
 
-@pytest.mark.xfail(strict=True, reason="bug: the message is Python's or scikit-learn's, without cv")
 @pytest.mark.parametrize("cv", [[1, 2, 3], [[1, 2, 3]], 0.001, 0.999], ids=repr)
 def test_other_mistakes_name_cv_too(cv):
     with pytest.raises(ValueError, match=r"\bcv\b"):
         rounds(cv)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a row named twice is counted once, without a word")
 def test_rows_named_twice_are_refused():
     train = np.append(np.arange(40), np.arange(40))
     with pytest.raises(ValueError, match="cv"):

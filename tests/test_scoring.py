@@ -137,7 +137,6 @@ def test_scorers_that_were_made_and_callables():
     np.testing.assert_allclose(held_out(mean_score, scores, codes, [0, 1], w), expected)
 
 
-@pytest.mark.xfail(strict=True, reason="bug: only scorers of make_scorer are given the weights")
 def test_a_callable_that_takes_weights_is_given_them():
     scores, codes, w = problem()
 
@@ -169,7 +168,6 @@ def test_a_score_that_is_not_finite_names_the_split():
         held_out(lambda e, X, y: np.inf, np.zeros((M, 1)), CELLS % 2, [0, 1])
 
 
-@pytest.mark.xfail(strict=True, reason="bug: a TypeError about numpy's isfinite")
 @pytest.mark.parametrize("value", [{"a": 1.0}, "good", None], ids=repr)
 def test_what_is_no_score_names_scoring(value):
     with pytest.raises((TypeError, ValueError), match="scor"):

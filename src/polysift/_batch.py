@@ -84,7 +84,7 @@ class Batch:
         """Iterate until every run has ended, or has had ``until`` iterations.
 
         ``hook`` is told when each iteration of the first run begins, and given its u; it may end
-        that run.
+        all runs.
         """
         lead = self.runs[0]
         try:
@@ -94,8 +94,9 @@ class Batch:
                 if watched is not None:
                     watched.begin()
                 self._iterate()
-                if watched is not None and watched.end(lead.u) and lead.status is None:
-                    lead.status = Status.CALLBACK
+                if watched is not None and watched.end(lead.u):
+                    for run in self._active():
+                        run.status = run.status or Status.CALLBACK
                 self._retire()
                 if self._checkpoint is not None and (not self._alive or self._checkpoint.due()):
                     self.save()
@@ -107,9 +108,7 @@ class Batch:
             late = isinstance(stop, OutOfTime)
             for run in self._active():
                 run.status = Status.TIME_LIMIT if late else Status.INTERRUPTED
-        for run in self.runs:
-            if run.status is not None and len(run.rows) < run.iterates:
-                run.rows.append(dict.fromkeys(HISTORY_COLUMNS, np.nan) | self._seconds())
+        self._complete_histories()
 
     def drop(self, runs: Sequence[Run]) -> None:
         """Let runs rest where they are, for good."""
@@ -120,6 +119,7 @@ class Batch:
         """Save all runs."""
         if self._checkpoint is None:
             return
+        self._complete_histories()
         arrays = {"state": self._engine.state}
         for i, run in enumerate(self.runs):
             arrays |= {f"u{i}": run.u, f"r{i}": run.r, f"g{i}": run.g}
@@ -180,6 +180,12 @@ class Batch:
         if alive != self._alive:
             self._engine.keep([self._alive.index(i) for i in alive])
             self._alive = alive
+
+    def _complete_histories(self) -> None:
+        """Give iterations whose sweep was skipped or cut short their row."""
+        for run in self.runs:
+            if run.status is not None and len(run.rows) < run.iterates:
+                run.rows.append(dict.fromkeys(HISTORY_COLUMNS, np.nan) | self._seconds())
 
     def _seconds(self) -> dict[str, float]:
         return {"seconds": self._before + perf_counter() - self._began}

@@ -43,7 +43,8 @@ def solve_with_folds(
 ) -> tuple[Result, FloatArray]:
     """Run the ADMM over all rows and, in the same sweeps, without each fold (a cell of rows).
 
-    Returns the result of the former, and the scores (m, K) of each row by the run without its fold.
+    Returns the result of the former, and the scores (m, K) of each row by the run without its
+    fold, if there are folds.
     ``sums`` are the engine's; ``settings`` takes a total weight of rows. The scores need one pass
     more, also after a time limit has struck.
     """
@@ -61,5 +62,7 @@ def solve_with_folds(
     )
     batch.advance(hook=hook)
     monitor.lift()
+    if not n_folds:
+        return runs[0].result(), np.empty((0, 0))
     scores = engine.scores([runs[0].lane], [run.u for run in runs[1:]])
     return runs[0].result(), np.asarray(scores)

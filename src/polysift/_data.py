@@ -34,6 +34,8 @@ class DataSource(ABC):
         The names of the features.
     has_labels, has_weights : bool
         Whether it brings labels, and weights.
+    sparse : bool
+        Whether its rows are CSR.
     target : str
         How a message calls the labels.
     disk : int
@@ -48,6 +50,7 @@ class DataSource(ABC):
     names: tuple[str, ...] | None
     has_labels: bool
     has_weights: bool
+    sparse: bool = False
     target: str = "y"
     disk: int = 0
     unit_bytes: int = 0
@@ -138,7 +141,7 @@ class ArraySource(DataSource):
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         self.names = None if names is None else tuple(map(str, names))
         self.has_labels, self.has_weights = y is not None, sample_weight is not None
-        self.disk, self._file = disk, file
+        self.disk, self._file, self.sparse = disk, file, bool(sp.issparse(X))
         self.target = "y" if file is None else f"the target of {file}"
         self._X, self._y, self._weights, self._take, self._owner = X, y, sample_weight, take, owner
 

@@ -33,20 +33,18 @@ class Round:
         one that takes no part.
     n_splits : int
         How many splits there are.
+    complete : bool
+        Whether every row of positive weight takes part.
     """
 
     cells: IntArray
     n_splits: int
+    complete: bool
 
     @property
     def n_cells(self) -> int:
         """The number of cells, with that of rows which are always learned from."""
         return self.n_splits + bool((self.cells == self.n_splits).any())
-
-    @property
-    def complete(self) -> bool:
-        """Whether every row takes part."""
-        return bool((self.cells >= 0).all())
 
 
 def stratified_folds(codes: IntArray, weights: FloatArray | None, k: int) -> Round:
@@ -54,16 +52,15 @@ def stratified_folds(codes: IntArray, weights: FloatArray | None, k: int) -> Rou
     present = np.arange(len(codes)) if weights is None else np.flatnonzero(weights > 0)
     counts = np.bincount(codes[present])
     fewest = int(counts.min())
-    cells = np.full(len(codes), -1, dtype=np.int16)
+    cells = np.full(len(codes), -1, dtype=np.int32)
     if fewest >= k:
         splits = StratifiedKFold(k).split(np.empty((len(present), 0)), codes[present])
         for fold, (_, test) in enumerate(splits):
             cells[present[test]] = fold
-    else:  # a rare class: deal its rows out, as far as they go
-        for code in range(len(counts)):
-            rows = present[codes[present] == code]
-            cells[rows] = np.arange(len(rows)) % k
-    return Round(cells, k)
+    else:  # a rare class: deal the rows out, class after class
+        order = np.argsort(codes[present], kind="stable")
+        cells[present[order]] = np.arange(len(present)) % k
+    return Round(cells, k, True)
 
 
 def make_rounds(
@@ -107,17 +104,22 @@ def _splits(
 ) -> Iterable[Split]:
     if isinstance(cv, bool | np.bool_ | str):
         raise ValueError(_wrong_cv(cv))
+    rows = np.arange(len(codes))
     if cv is None or isinstance(cv, Real):
-        rows = np.arange(len(codes)) if weights is None else np.flatnonzero(weights > 0)
+        rows = rows if weights is None else np.flatnonzero(weights > 0)
         splitter = _counted(5 if cv is None else cv, codes[rows], classes, seed)
-        splits = splitter.split(np.empty((len(rows), 0)), codes[rows])
-        return ((rows[train], rows[test]) for train, test in splits)
+    else:
+        try:
+            splitter = check_cv(cv, codes, classifier=True)
+        except ValueError:
+            raise ValueError(_wrong_cv(cv)) from None
+    seen = np.maximum(codes[rows], 0)  # a row of weight zero may have no class
     try:
-        splitter = check_cv(cv, codes, classifier=True)
-    except ValueError:
-        raise ValueError(_wrong_cv(cv)) from None
-    splits = splitter.split(np.empty((len(codes), 0)), codes, groups)
-    return ((_rows(train, len(codes)), _rows(test, len(codes))) for train, test in splits)
+        pairs = list(splitter.split(np.empty((len(rows), 0)), seen, groups))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cv={cv!r} cannot split these rows: {error}") from None
+    m = len(rows)
+    return ((rows[_rows(train, m)], rows[_rows(test, m)]) for train, test in pairs)
 
 
 def _wrong_cv(cv: Any) -> str:
@@ -165,6 +167,8 @@ def _rows(given: Any, m: int) -> IntArray:
         raise ValueError("cv must yield pairs of arrays of row numbers, training and test.")
     if len(rows) and rows.max() >= m:
         raise ValueError(f"cv names row {rows.max()}, but there are {m} rows, counted from 0.")
+    if len(np.unique(rows)) < len(rows):
+        raise ValueError("cv names a row twice in one part. Give it a sample_weight of 2 instead.")
     return rows
 
 
@@ -190,7 +194,7 @@ def _check_split(
 
 def _rounds(splits: list[Split], present: Any) -> Iterable[Round]:
     """Put consecutive splits together as long as they fit."""
-    cells = np.empty(0, dtype=np.int16)  # -2 for a row that has not been in a test part yet
+    cells = np.empty(0, dtype=np.int32)  # -2 for a row that has not been in a test part yet
     count = 0
     for train, test in splits:
         both = np.zeros(len(present), dtype=bool)
@@ -201,7 +205,7 @@ def _rounds(splits: list[Split], present: Any) -> Iterable[Round]:
             continue
         if count:
             yield _finished(cells, count, present)
-        cells = np.where(both, np.int16(-2), np.int16(-1))
+        cells = np.where(both, np.int32(-2), np.int32(-1))
         cells[test] = 0
         count = 1
     yield _finished(cells, count, present)
@@ -209,5 +213,6 @@ def _rounds(splits: list[Split], present: Any) -> Iterable[Round]:
 
 def _finished(cells: IntArray, count: int, present: Any) -> Round:
     cells[cells == -2] = count
+    complete = bool((cells[present] >= 0).all())
     cells[~present] = -1
-    return Round(cells, count)
+    return Round(cells, count, complete)

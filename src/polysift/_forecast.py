@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -114,7 +114,7 @@ def forecast(
     sweeps = expected_sweeps(settings, shape.rows, source.dtype)
     look, gram, sweep = _calibrate(shape, resources, spec, source.dtype)
     reading = _reading_seconds(source)
-    passes = 2 + sweeps
+    passes = 2 + sweeps + (1 if shape.lanes > 1 else 0)  # the last is for scores out of fold
     seconds = shape.rows * (look + gram + sweeps * sweep) + passes * reading
     seconds += shape.centers**3 / 3 * gram / max(shape.centers, 1) ** 2  # the Cholesky factor
     return Forecast(
@@ -160,15 +160,19 @@ def _calibrate(
     rng = np.random.default_rng(0)
     sample = _Sample(rng.random((rows, d), dtype=dtype.type), count)
     data = TrainingSet(sample, rng.integers(0, max(K, 2), rows), max(K, 2))
+    if shape.cells > 1:
+        cells = rng.integers(0, shape.cells, rows)
+        data = replace(data, cells=cells, n_cells=shape.cells)
     with single_threaded_blas(), Pool(resources.threads, resources.in_flight) as pool:
         began = perf_counter()
         found = survey(sample, spec.questions(d, labels=False), pool)
         surveyed = perf_counter()
         made = build_feature_map(spec, found, dtype)
         engine = LocalEngine(data, made, pool, store=resources.store)
-        engine.begin(1)
-        u = np.zeros_like(engine.gram().Aty[0])  # the first touch of the buffers is not the rule
-        lanes = [Lane(len(u), 1.0, 1.0)]
+        engine.begin(shape.lanes)
+        u = np.tile(engine.gram().Aty[0] * 0.0, shape.lanes)
+        # The first touch of the buffers is not the rule.
+        lanes = [Lane(len(u), 1.0, 1.0, lane - 1 if lane else None) for lane in range(shape.lanes)]
         engine.sweep(lanes, u)
         touched = perf_counter()
         engine.sweep(lanes, u)

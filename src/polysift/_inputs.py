@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from numbers import Number
 from typing import Any
 
@@ -17,6 +19,20 @@ ENCODE = (
     "Encode it as numbers first, for example with sklearn.preprocessing.OneHotEncoder or "
     "OrdinalEncoder, or leave it out."
 )
+
+
+@contextmanager
+def keeping_features(estimator: Any) -> Iterator[None]:
+    """Leave an estimator's features as they were if a fit fails: an old model stays usable."""
+    names = ("n_features_in_", "feature_names_in_")
+    before = {name: vars(estimator)[name] for name in names if name in vars(estimator)}
+    try:
+        yield
+    except BaseException:
+        for name in names:
+            estimator.__dict__.pop(name, None)
+        estimator.__dict__.update(before)
+        raise
 
 
 def rows_source(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> DataSource:

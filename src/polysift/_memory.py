@@ -178,7 +178,7 @@ def peak_bytes(shape: Shape, resources: Resources) -> int:
     square = 8 * n * (n + shape.columns)
     waiting = resources.in_flight + levels
 
-    kept = shape.rows * (1 + (8 if shape.weighted else 0) + (2 if shape.cells > 1 else 0))
+    kept = shape.rows * (1 + (8 if shape.weighted else 0) + (4 if shape.cells > 1 else 0))
     kept += 0 if resources.spill else state_bytes(shape)
     kept += stored_bytes(shape) if resources.store else 0
     # Rows that arrive in files: a unit in hand, the next one, about as much again to decode it,
@@ -231,7 +231,7 @@ def fit_lanes(
 ) -> tuple[Resources, int]:
     """Return how to work and how many tracks, of ``per_track`` lanes each, to advance at once.
 
-    Fewer tracks come before fewer threads, and a spilled state last, with one track.
+    Fewer threads come before fewer tracks, and a spilled state last, with one track.
     """
     tracks = max(wanted, 1)
     while tracks > 1:
@@ -256,4 +256,6 @@ def _choices(threads: int) -> list[Resources]:
 
 def megabytes(size: float) -> str:
     """Return a size as text, in MB below a gigabyte and in GB above."""
+    if size < 1e7:
+        return f"{size / 1e6:,.2f} MB"
     return f"{size / 1e6:,.0f} MB" if size < 1e9 else f"{size / 1e9:,.2f} GB"

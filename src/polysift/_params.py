@@ -49,7 +49,7 @@ def check_flag(name: str, value: Any) -> bool:
 
 def listed(name: str, value: Any) -> list[Any]:
     """Return several values as a list, a single one as a list of one; none at all is an error."""
-    several = isinstance(value, list | tuple | range | set) or getattr(value, "ndim", 0) == 1
+    several = isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1
     values = list(value) if several else [value]
     if not values:
         raise ValueError(f"{name} must hold at least one value; got {value!r}.")
@@ -99,7 +99,7 @@ def check_degree(value: Any, name: str = "degree") -> int:
     hint = ""
     if isinstance(value, float | np.floating) and 1 < value < 1e6:
         low = int(value)
-        hint = f" Use degree={low} or degree={low + 1}."
+        hint = f" Use {name}={low} or {name}={low + 1}."
     return check_integer(name, value, hint=hint)
 
 

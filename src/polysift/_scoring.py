@@ -134,17 +134,24 @@ class HeldOutScorer:
         if self._takes_weights and self._weights is not None:
             weights = {"sample_weight": self._weights[rows]}
         value = self._scorer(model, rows[:, np.newaxis], y, **weights)
+        try:
+            value = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"scoring must return a number; it returned {type(value).__name__}."
+            ) from None
         if not np.isfinite(value):
             found = len(np.unique(y))
             why = " It has one class only: use stratified folds, or fewer." if found == 1 else ""
-            raise ValueError(
-                f"The scorer gives {value} on the test part of split {split} of cv.{why}"
-            )
-        return float(value)
+            raise ValueError(f"scoring gives {value} on the test part of split {split} of cv.{why}")
+        return value
 
 
 def _takes_weights(scorer: Scorer | None) -> bool:
     if scorer is None:
         return True
-    function = getattr(scorer, "_score_func", None)
-    return function is not None and "sample_weight" in inspect.signature(function).parameters
+    function = getattr(scorer, "_score_func", scorer)
+    try:
+        return "sample_weight" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a built-in without a signature
+        return False

@@ -139,6 +139,7 @@ class _Search:
                 "one_standard_error=True needs two splits or more, or accuracy as the score: cv "
                 "has one split only. Set cv=5, say."
             )
+        self._check_memory(self._most_centers(), job.memory_limit)
         status = self._run_stages()
         order = list(product(job.scalers, job.degrees))
         self._rows.sort(key=lambda row: order.index((row.params["scaler"], row.params["degree"])))
@@ -148,7 +149,7 @@ class _Search:
                 raise KeyboardInterrupt
             raise TimeoutError(_too_late(job, monitor.title))
         monitor.title = "refit"
-        monitor.reserve(0.0)
+        monitor.lift()  # half a model would not be the best candidate
         model = self._refit(self._rows[best].params) if job.refit else None
         classes = self._shop.prepared.classes
         alone = seconds_alone(self._rows)
@@ -186,23 +187,63 @@ class _Search:
                 raise
             return
         scheme, _ = spec.resolve(self._shop.source.n_features)
-        before = monitor.seconds.get("Gram matrix", 0.0)
-        stage = Stage(self._shop, scaler, degree, scheme, feature_map, self._bar())
+        limit = self._room(feature_map)
+        stage = Stage(self._shop, scaler, degree, scheme, feature_map, self._bar(), limit)
         monitor.reserve(self._refit_seconds)
         try:
             stage.run()
         finally:
             self._rows += stage.rows
-        stage.price(monitor.seconds["survey"], monitor.seconds["Gram matrix"] - before)
+        stage.price()
         best = choose(self._rows)
         if best is not None:
-            row = self._rows[best]
-            if (row.params["scaler"], row.params["degree"]) == (scaler, degree):
-                self._refit_seconds = 1.5 * row.iterations * stage.sweep_seconds
-                if self._job.refit and stage.sums is not None and self._shop.rounds[0].complete:
-                    self._kept = _Kept(scaler, degree, stage.sums)
+            params = self._rows[best].params
+            if (params["scaler"], params["degree"]) == (scaler, degree):
+                self._keep(stage, self._rows[best])
         self._done.append((scaler, degree))
         self._save(scaler, degree)
+
+    def _keep(self, stage: Stage, best: Row) -> None:
+        """Keep what the refit of the best so far will use, and note how long it will take."""
+        scaler, degree = best.params["scaler"], best.params["degree"]
+        self._refit_seconds = best.iterations * stage.sweep_seconds
+        if self._job.calibration is not None:
+            self._refit_seconds *= 2.0  # the models without a fold advance along
+        if not self._shop.rounds[0].complete:
+            self._refit_seconds += stage.gram_seconds
+        elif self._job.refit and stage.sums is not None:
+            self._kept = _Kept(scaler, degree, stage.sums)
+
+    def _room(self, feature_map: FeatureMap) -> int:
+        """Return what a stage may allocate; Gram matrices that leave it too little are let go."""
+        limit = self._job.memory_limit
+        if self._kept is None:
+            return limit
+        room = limit - self._kept.sums.G.nbytes
+        try:
+            self._check_memory(feature_map.n_centers, room)
+        except MemoryError:
+            self._kept = None
+            return limit
+        return room
+
+    def _check_memory(self, n: int, limit: int) -> None:
+        """Raise if a stage with n centers, or its refit, needs more than ``limit`` bytes."""
+        job, shop = self._job, self._shop
+        refit = self._refit_round()
+        rounds = shop.rounds if refit is None else [*shop.rounds, refit]
+        folds = 0 if refit is None or job.calibration is None else refit.n_splits
+        shape = replace(
+            shop.shape(n, max(round_.n_cells for round_ in rounds)),
+            lanes=max(1 + folds, *(round_.n_splits for round_ in shop.rounds)),
+        )
+        fit_in(limit, shape, job.threads)
+
+    def _most_centers(self) -> int:
+        job, found = self._job, self._shop.prepared.found
+        specs = [job.map_spec(None, degree) for degree in job.degrees]
+        n = max(spec.resolve(self._shop.source.n_features)[1] for spec in specs)
+        return n if found.candidates is None else min(n, max(len(found.candidates.keys), 1))
 
     def _feature_map(self, spec: MapSpec) -> FeatureMap:
         return build_feature_map(spec, self._shop.prepared.found, self._shop.source.dtype)
@@ -235,12 +276,13 @@ class _Search:
         if round_ is not None:
             data = replace(data, cells=round_.cells, n_cells=round_.n_cells)
             folds = 0 if job.calibration is None else round_.n_splits
-        shape = replace(shop.shape(feature_map, data.n_cells), lanes=1 + folds)
+        shape = replace(shop.shape(n, data.n_cells), lanes=1 + folds)
         many = params["solver"] == "converged"
         resources = fit_in(job.memory_limit, shape, job.threads, store=many)
         track = Track(n, params["rho"], params["solver"], (params["max_iter"],))
         with Pool(resources.threads, resources.in_flight) as pool:
-            engine = shop.engine(data, feature_map, pool, resources, "-refit")
+            mark = "-".join(str(params[name]) for name in sorted(params))
+            engine = shop.engine(data, feature_map, pool, resources, f"-refit-{mark}")
             sums = self._kept_sums(params) or engine.gram()
             result, scores = solve_with_folds(
                 engine,
@@ -250,7 +292,7 @@ class _Search:
                 pool,
                 monitor=shop.monitor,
                 checkpoint=shop.checkpoint,
-                name="solver-refit",
+                name=f"solver-refit-{mark}",
             )
         calibration = None
         if round_ is not None and job.calibration is not None:

@@ -172,7 +172,10 @@ def check_search_parameters(estimator: Any) -> None:
 
 def _degrees(value: Any, bound: int) -> list[int]:
     if isinstance(value, str):
-        check_choice("degrees", value, ("auto", "paper"))
+        if value not in ("auto", "paper"):
+            raise ValueError(
+                f"degrees must be 'auto', 'paper', an integer or a list of integers; got {value!r}."
+            )
         return list(range(1, (max(bound, LEAST_AUTO_DEGREE) if value == "auto" else bound) + 1))
     return sorted({check_degree(degree, "degrees") for degree in listed("degrees", value)})
 
@@ -185,10 +188,28 @@ def _sizes(value: Any) -> list[int] | None:
     return sorted({check_integer("n_centers", n, hint=hint) for n in sizes})
 
 
+def _scalers(value: Any, source: DataSource) -> list[str | None]:
+    scalers = list(dict.fromkeys(listed("scalers", value)))
+    if source.sparse:  # where a zero does not stay zero, sparse rows would be filled
+        scalers = [scaler for scaler in scalers if scaler != "quantile"]
+    if not scalers:
+        raise ValueError(
+            f"scalers={value!r} needs dense rows. Use 'minmax', 'standard' or None, or pass "
+            "X.toarray()."
+        )
+    return scalers
+
+
 def _merged_settings(estimator: Any, chosen: Any, m: float, dtype: Any) -> Settings:
     for name in ("alpha", "beta", "tol"):
         setattr(chosen, name, getattr(estimator, name))
     return solver_settings(chosen, m, dtype)
+
+
+def _scorer_name(scoring: Any) -> str:
+    """Return a scorer's name, which a function's text with its address is not."""
+    name = getattr(scoring, "__qualname__", None)
+    return repr(scoring) if name is None else f"{scoring.__module__}.{name}"
 
 
 def search_job(estimator: Any, source: DataSource, groups: Any) -> SearchJob:
@@ -196,14 +217,16 @@ def search_job(estimator: Any, source: DataSource, groups: Any) -> SearchJob:
     centers = check_centers(estimator.centers, source.n_features)
     parameters = {name: repr(getattr(estimator, name)) for name in SEARCH_PARAMETERS}
     parameters["centers"] = centers if isinstance(centers, str) else digest(centers)
+    parameters["scoring"] = _scorer_name(estimator.scoring)
     bound = degree_bound(source.n_rows, source.n_features)
+    rhos = [None if rho is None else float(rho) for rho in listed("rhos", estimator.rhos)]
     return SearchJob(
         degrees=_degrees(estimator.degrees, bound),
         strict=not isinstance(estimator.degrees, str),
         n_centers=_sizes(estimator.n_centers),
         centers=centers,
-        scalers=list(dict.fromkeys(listed("scalers", estimator.scalers))),
-        rhos=list(dict.fromkeys(listed("rhos", estimator.rhos))),
+        scalers=_scalers(estimator.scalers, source),
+        rhos=list(dict.fromkeys(rhos)),
         solvers=list(dict.fromkeys(listed("solvers", estimator.solvers))),
         iterations=sorted({int(count) for count in listed("max_iter", estimator.max_iter)}),
         solver_settings=partial(_merged_settings, estimator),

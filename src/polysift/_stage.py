@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -39,12 +40,12 @@ class Workshop:
         """The number of splits, over all rounds."""
         return sum(round_.n_splits for round_ in self.rounds)
 
-    def shape(self, feature_map: FeatureMap, cells: int) -> Shape:
+    def shape(self, n: int, cells: int) -> Shape:
         """Return what the memory of a tournament depends on, but for its lanes."""
         data = self.prepared.data
         shape = Shape.of(
             self.source,
-            feature_map.n_centers,
+            n,
             data.n_columns,
             weighted=data.weights is not None,
             quantiles="quantile" in self.job.scalers,
@@ -85,6 +86,8 @@ class Stage:
         The feature map with the most centers.
     bar : float
         The score below which a track is left behind at a rung.
+    memory_limit : int
+        Bytes that may be allocated.
 
     Attributes
     ----------
@@ -92,8 +95,8 @@ class Stage:
         The candidates; filled as results come in, so that a stop loses none.
     sums : GramSums or None
         The Gram matrices of the first round.
-    sweep_seconds : float
-        What a sweep of one lane with all centers takes.
+    gram_seconds, sweep_seconds : float
+        What the Gram matrices of the first round took, and what a sweep of one lane takes.
     """
 
     def __init__(
@@ -104,11 +107,15 @@ class Stage:
         scheme: str,
         feature_map: FeatureMap,
         bar: float,
+        memory_limit: int,
     ) -> None:
         self._shop, self._map, self._bar = shop, feature_map, bar
+        self._memory_limit = memory_limit
         self._name = f"-{scaler}-{degree}"
         self._tracks = shop.job.tracks(feature_map.n_centers)
-        common = {"degree": degree, "centers": scheme, "scaler": scaler}
+        common: dict[str, Any] = {"degree": degree, "scaler": scaler}
+        if scheme != "given":
+            common["centers"] = scheme
         self._by_key = {
             (track, read): Row(
                 common
@@ -125,7 +132,7 @@ class Stage:
         }
         self.rows = list(self._by_key.values())
         self.sums: GramSums | None = None
-        self.sweep_seconds = 0.0
+        self.gram_seconds = self.sweep_seconds = 0.0
 
     def run(self) -> None:
         """Run the tournament, round by round; the first decides how far each track goes."""
@@ -147,8 +154,8 @@ class Stage:
         data = replace(shop.prepared.data, cells=round_.cells, n_cells=round_.n_cells)
         wanted = min(len(tracks), FEW * len(job.solvers)) if job.screen else len(tracks)
         resources, at_once = fit_lanes(
-            job.memory_limit,
-            shop.shape(self._map, round_.n_cells),
+            self._memory_limit,
+            shop.shape(self._map.n_centers, round_.n_cells),
             round_.n_splits,
             wanted,
             job.threads,
@@ -158,8 +165,10 @@ class Stage:
         bytes_per_track = 8 * shop.source.n_rows * data.n_columns
         with Pool(resources.threads, resources.in_flight) as pool:
             engine = shop.engine(data, self._map, pool, resources, name)
+            before = shop.monitor.seconds.get("Gram matrix", 0.0)
             sums = engine.gram()
             if number == 0:
+                self.gram_seconds = shop.monitor.seconds["Gram matrix"] - before
                 self.sums, self.sweep_seconds = sums, engine.sweep_seconds()
             ground = Ground(
                 engine=engine,
@@ -173,7 +182,7 @@ class Stage:
                 name=name,
                 n_columns=data.n_columns,
                 tracks_at_once=at_once,
-                scores_at_once=max(1, job.memory_limit // 4 // bytes_per_track),
+                scores_at_once=max(1, self._memory_limit // 4 // bytes_per_track),
                 bar=self._bar,
             )
             Tournament(ground, outcome).run(tracks, screen=job.screen, last=last)
@@ -192,10 +201,18 @@ class Stage:
             row.iterations = float(np.average([s.iterations for s in known], weights=counts))
             row.finished = len(known) == len(rounds) and all(s.finished for s in known)
 
-    def price(self, survey: float, gram: float) -> None:
+    def price(self) -> None:
         """Note what each candidate would cost alone on a split, by what this stage's parts took."""
-        share = 1.0 - 1.0 / max(self._shop.n_splits, 2)
+        rounds, rows = self._shop.rounds, self._shop.source.n_rows
+        learned = [
+            np.count_nonzero((round_.cells >= 0) & (round_.cells != split))
+            for round_ in rounds
+            for split in range(round_.n_splits)
+        ]
+        share = float(np.mean(learned)) / rows
+        gram = self.gram_seconds * rows / np.count_nonzero(rounds[0].cells >= 0)
         for row in self.rows:
             relative = row.params["n_centers"] / self._map.n_centers
+            survey = self._shop.monitor.seconds.get("survey", 0.0)
             row.fixed_seconds = share * (survey + gram * relative**2)
             row.iteration_seconds = share * self.sweep_seconds * relative

@@ -16,7 +16,7 @@ import numpy as np
 
 from polysift._admm import Factor, Run, Settings, factorise
 from polysift._batch import Batch
-from polysift._checkpoint import Checkpoint
+from polysift._checkpoint import Checkpoint, digest
 from polysift._engine import LocalEngine
 from polysift._folds import Round
 from polysift._lanes import Lane
@@ -105,6 +105,15 @@ class Outcome:
     last: dict[Track, int] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _Group:
+    """Tracks that advance together, with their runs, one per split."""
+
+    tracks: list[Track]
+    runs: dict[Track, list[Run]]
+    batch: Batch
+
+
 class Stopped(Exception):
     """The time limit or the user has ended the search; ``status`` says which."""
 
@@ -130,16 +139,14 @@ class Tournament:
     def run(self, tracks: list[Track], *, screen: bool, last: dict[Track, int] | None) -> None:
         """Compare tracks; ``last`` says how far each goes where that was decided before."""
         self._first_iterates(tracks)
-        if last is not None:
+        going_on = tracks
+        if screen and last is not None:
             going_on = [track for track in tracks if last[track] > 1]
         elif screen:
             going_on = self._best_of_each_solver(tracks)
-        else:
-            going_on = tracks
-        going_on.sort(key=lambda track: track.n)
-        size = self._ground.tracks_at_once
-        for number, first in enumerate(range(0, len(going_on), size)):
-            self._run_group(number, going_on[first : first + size], screen, last)
+        going_on = [track for track in going_on if track.reads[-1] > 1]
+        if going_on:
+            self._race(sorted(going_on, key=lambda track: track.n), screen, last)
 
     def _first_iterates(self, tracks: list[Track]) -> None:
         """Score the first iterate of every track."""
@@ -207,38 +214,66 @@ class Tournament:
     def _ranked(self, tracks: Iterable[Track]) -> list[Track]:
         return sorted(tracks, key=lambda track: (-self._mean(track), track.n))
 
-    def _run_group(
-        self, number: int, tracks: list[Track], screen: bool, last: dict[Track, int] | None
-    ) -> None:
-        """Run tracks together, rung by rung."""
+    def _race(self, tracks: list[Track], screen: bool, last: dict[Track, int] | None) -> None:
+        """Run tracks rung by rung, in one batch.
+
+        As long as they are too many for the memory they advance in groups, which begin anew at each
+        rung: so the limit decides how long it takes, not who is left behind.
+        """
+        racing, group, done = tracks, None, 0
+        for rung in _rungs(tracks):
+            if group is None and len(racing) <= self._ground.tracks_at_once:
+                group = self._new_group(racing)
+                racing, done = self._resumed(group)
+            if rung <= done or not racing:
+                continue
+            racing = self._run_to(rung, racing, group)
+            left = self._left(racing, rung, last) if screen else []
+            racing = [track for track in racing if track not in left]
+            if group is not None:
+                group.batch.drop([run for track in left for run in group.runs[track]])
+                group.batch.note = self._noted(group.tracks, racing, rung)
+                group.batch.save()
+
+    def _left(self, tracks: list[Track], rung: int, last: dict[Track, int] | None) -> list[Track]:
+        """Return the tracks that go no further, as was decided before, or is now."""
+        if last is None:
+            return self._behind(tracks)
+        return [track for track in tracks if last[track] <= rung]
+
+    def _run_to(self, rung: int, tracks: list[Track], group: _Group | None) -> list[Track]:
+        """Advance tracks to a rung and score them; return those that have not ended."""
+        if group is not None:
+            self._advance(group, rung)
+            return self._read_off(tracks, group.runs, rung)
+        going_on, size = [], self._ground.tracks_at_once
+        for first in range(0, len(tracks), size):
+            part = self._new_group(tracks[first : first + size], f"-{rung}")
+            self._advance(part, rung)
+            part.batch.save()
+            going_on += self._read_off(part.tracks, part.runs, rung)
+        return going_on
+
+    def _new_group(self, tracks: list[Track], suffix: str = "") -> _Group:
         ground = self._ground
         runs = self._new_runs(tracks)
-        flat = [run for track in tracks for run in runs[track]]
+        mark = digest(np.frombuffer(repr(tracks).encode(), np.uint8))[:12]
         batch = Batch(
             ground.engine,
-            flat,
+            [run for track in tracks for run in runs[track]],
             monitor=ground.monitor,
             checkpoint=ground.checkpoint,
-            name=f"solver{ground.name}-{number}",
+            name=f"solver{ground.name}-{mark}{suffix}",
             pool=ground.pool,
             report=False,
         )
-        racing, done = self._resumed(batch, tracks)
-        for rung in _rungs(tracks):
-            if rung <= done or not racing:
-                continue
-            batch.advance(until=rung)
-            for run in flat:
-                if run.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
-                    raise Stopped(run.status)
-            racing = self._read_off(racing, runs, rung)
-            left = self._behind(racing) if screen else []
-            if last is not None:
-                left = [track for track in racing if last[track] <= rung]
-            batch.drop([run for track in left for run in runs[track]])
-            racing = [track for track in racing if track not in left]
-            batch.note = self._noted(tracks, racing, rung)
-            batch.save()
+        return _Group(tracks, runs, batch)
+
+    def _advance(self, group: _Group, rung: int) -> None:
+        group.batch.advance(until=rung)
+        for run in group.batch.runs:
+            if run.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+                raise Stopped(run.status)
 
     def _noted(self, tracks: list[Track], racing: list[Track], rung: int) -> dict[str, Any]:
         """Return what a checkpoint must know of the rungs that are behind."""
@@ -252,9 +287,9 @@ class Tournament:
         places = [tracks.index(track) for track in racing]
         return {"rung": rung, "racing": places, "standings": standings, "last": last}
 
-    def _resumed(self, batch: Batch, tracks: list[Track]) -> tuple[list[Track], int]:
+    def _resumed(self, group: _Group) -> tuple[list[Track], int]:
         """Return the tracks that race on and the last rung done, as a checkpoint has them."""
-        note = batch.note
+        note, tracks = group.batch.note, group.tracks
         if not note:
             return list(tracks), 0
         for i, read, scores, iterations, finished in note["standings"]:
@@ -308,7 +343,7 @@ class Tournament:
             before = standings.get((track, read))
             if before is None or not before.finished:
                 standings[track, read] = Standing(values, iterations, ended or read == rung)
-        self._outcome.last[track] = rung
+        self._outcome.last[track] = track.reads[-1] if ended else rung
 
     def _behind(self, tracks: list[Track]) -> list[Track]:
         """Return the worse half of the tracks that could go on, and those below the bar."""

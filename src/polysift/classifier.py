@@ -18,7 +18,7 @@ from polysift._checkpoint import digest
 from polysift._data import DataSource
 from polysift._feature_map import FeatureMap
 from polysift._forecast import Forecast
-from polysift._inputs import rows_source, training_source
+from polysift._inputs import keeping_features, rows_source, training_source
 from polysift._job import check_solver_parameters, job_of, warn_about
 from polysift._labels import shown
 from polysift._output import check_output, writing_predictions
@@ -254,16 +254,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             The fitted classifier.
         """
         check_solver_parameters(self)
-        before = {name: vars(self).get(name) for name in ("n_features_in_", "feature_names_in_")}
-        try:
+        with keeping_features(self):
             result = self._fit(X, y, sample_weight)
-        except BaseException:  # an old model stays usable
-            for name, value in before.items():
-                if value is not None:
-                    setattr(self, name, value)
-                elif hasattr(self, name):
-                    delattr(self, name)
-            raise
         warn_about(self, result, 3 + FRAMES)
         return self
 
@@ -279,7 +271,6 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             hook=partial(_Hook, tasks),
         )
         self.take_over(trained, job.spec.seed)
-        self._map_params = self._current_map_params()
         tasks.end()
         return trained.result
 
@@ -299,6 +290,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         if trained.calibration is not None:
             made["calibrator_"] = trained.calibration.calibrator.to_dict()
             made["calibration_report_"] = trained.calibration.report
+        made["_map_params"] = self._current_map_params()
         for name in ("calibrator_", "calibration_report_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         for name, value in made.items():
@@ -361,6 +353,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @available_if(is_calibrated)
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class; only with ``calibration``.
+
+        ``predict`` goes by the sign of the score, which need not be at even odds.
 
         Parameters
         ----------

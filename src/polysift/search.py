@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polysift._data import DataSource
-from polysift._inputs import training_source
+from polysift._inputs import keeping_features, training_source
 from polysift._result import Status
 from polysift._scoring import check_scorer
 from polysift._search import Found, search
@@ -61,14 +61,15 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
     ----------
     degrees : {"auto", "paper"}, int or list of int, default="auto"
         The degrees. "paper" is 1 to s_max of ``degree_bound``; "auto" is 1 to max(s_max, 5), since
-        with rows as centers degrees beyond s_max pay in high dimension.
+        with rows as centers degrees beyond s_max pay in high dimension; those that overflow are
+        left out.
     n_centers : "auto", int or list of int, default="auto"
         The numbers of centers; a smaller one takes the first of the larger. "auto" is up to five,
         from min(C(s+d, s), 1000) down by halves. More than there can be count as that many.
     centers : {"auto", "uniform", "first", "random"} or array of shape (n, d), default="auto"
         Where the centers come from, as in ``FPCClassifier``; "auto" looks at the largest n.
     scalers : str, None or list of them, default=("minmax", "quantile")
-        The scalers, as in ``FPCClassifier``.
+        The scalers, as in ``FPCClassifier``; sparse rows go without "quantile".
     rhos : float, None or list of them, default=(None, 1e-9, 1e-6, 1e-3)
         The ratios alpha / beta relative to trace(G) / n, as ``rho`` in ``FPCClassifier``; None is
         the solver's own: the paper's alpha = 1, or the floor of the converged mode.
@@ -87,7 +88,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         learned from other folds. Rows count by their sample weights where the scorer takes any.
     refit : bool, default=True
         Whether to fit the best candidate to all rows, as ``best_estimator_``. This reuses the
-        Gram matrix of the search.
+        Gram matrix of the search, and does not warn: whether to go on was part of the search.
     calibration : {"sigmoid", "isotonic", None}, default=None
         How scores become probabilities; without it there is no ``predict_proba``.
     one_standard_error : bool, default=False
@@ -105,7 +106,9 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
     memory_limit, checkpoint
         As in ``FPCClassifier``. Candidates whose per-row state exceeds the limit advance in groups.
     time_limit : float, default=None
-        Seconds after which the best candidate so far is taken. The search leaves time to refit it.
+        Seconds after which the best candidate so far is taken. The search tries to leave time for
+        the refit, which is always done in full. Degrees that were not reached are not in
+        ``cv_results_``.
 
     Attributes
     ----------
@@ -126,6 +129,8 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         are no times, since candidates share them.
     n_splits_ : int
         The number of splits.
+    n_iter_ : int
+        The iterations of the best candidate.
     status_ : str
         "finished", or why the search ended early: "time_limit" or "interrupted".
     time_saved_ : float
@@ -230,12 +235,13 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
             The fitted search.
         """
         check_search_parameters(self)
-        source = training_source(self, X, y, sample_weight, reset=True)
-        job = search_job(self, source, groups)
-        found = search(source, job)
+        with keeping_features(self):
+            source = training_source(self, X, y, sample_weight, reset=True)
+            job = search_job(self, source, groups)
+            found = search(source, job)
         self._store(found, job.seed)
-        if found.status is not None:
-            self._warn_stopped(found.status)
+        if self.status_ != "finished":
+            self._warn_stopped(found)
         return self
 
     def _store(self, found: Found, seed: int) -> None:
@@ -243,12 +249,13 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         self.classes_ = found.classes
         self.cv_results_ = _cv_results(found)
         self.best_index_ = found.best
-        self.best_params_ = dict(best.params)
-        if self.best_params_["centers"] == "given":
-            self.best_params_["centers"] = self.centers
+        self.best_params_ = {"centers": self.centers, **best.params}
         self.best_score_ = best.mean
         self.n_splits_ = len(best.scores)
+        self.n_iter_ = round(best.iterations)
         self.status_ = "finished" if found.status is None else found.status.word
+        if found.model is not None and found.model.result.status is Status.INTERRUPTED:
+            self.status_ = "interrupted"
         self.timings_ = found.timings
         self.time_saved_ = found.seconds_alone - found.timings["total"]
         self.random_state_ = seed
@@ -269,17 +276,15 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
             self.calibration_report_ = model.calibration_report_
         return model
 
-    def _warn_stopped(self, status: Status) -> None:
-        finished = int(np.sum(self.cv_results_["status"] == "finished"))
-        why = "time_limit struck" if status is Status.TIME_LIMIT else "It was interrupted"
-        go_on = "Raise time_limit" if status is Status.TIME_LIMIT else "Fit again"
-        if self.checkpoint is not None:
-            go_on += " and fit with the same checkpoint to go on"
+    def _warn_stopped(self, found: Found) -> None:
+        finished = sum(row.finished for row in found.rows)
+        go_on = "" if self.checkpoint is None else " Fit again with the same checkpoint to go on."
+        what = f"the best of {finished} finished candidates was taken"
+        if found.model is not None and found.model.result.status is Status.INTERRUPTED:
+            what += ", and its refit was cut short, too"
+        why = "time_limit struck" if found.status is Status.TIME_LIMIT else "interrupted"
         warnings.warn(
-            f"The search ended early: {why} when {finished} candidates were finished. The best of "
-            f"them was taken. {go_on}.",
-            ConvergenceWarning,
-            stacklevel=3,
+            f"The search ended early ({why}): {what}.{go_on}", ConvergenceWarning, stacklevel=3
         )
 
     @available_if(_is_refitted)
@@ -309,7 +314,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (m, d), or DataSource
-            The rows; a source is scored by its accuracy.
+            The rows; a source can only be scored by its accuracy.
         y : array-like of shape (m,), optional
             The labels, where X is no source.
         sample_weight : array-like of shape (m,), default=None
