@@ -408,13 +408,13 @@ def test_the_refit_takes_over_what_is_shared():
 
 def test_a_refit_without_calibration_scores_no_rows(monkeypatch):
     X, y = problem(200)
-    original = _search._Search._refit
+    original = _search.refit
 
     def refit(self, *arguments):
         monkeypatch.setattr(LocalEngine, "scores", lambda *_: pytest.fail("there are no folds"))
         return original(self, *arguments)
 
-    monkeypatch.setattr(_search._Search, "_refit", refit)
+    monkeypatch.setattr(_search, "refit", refit)
     FPCClassifierCV(**QUICK, cv=3).fit(X, y)
 
 

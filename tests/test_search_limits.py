@@ -186,13 +186,13 @@ def test_a_time_limit_in_the_first_stage_leaves_a_model_or_a_clear_error(clock, 
 
 def test_the_refit_is_done_in_full_whatever_the_time(clock, monkeypatch):
     X, y = problem()
-    original = _search._Search._refit
+    original = _search.refit
 
     def refit(self, *arguments):
         at_call(monkeypatch, LocalEngine, "sweep", 2, lambda: advance(clock, 11))
         return original(self, *arguments)
 
-    monkeypatch.setattr(_search._Search, "_refit", refit)
+    monkeypatch.setattr(_search, "refit", refit)
     settings = QUICK | {"solvers": "converged", "max_iter": 20, "cv": 2, "rhos": None}
     search = FPCClassifierCV(**settings, time_limit=10, random_state=0).fit(X, y)
     assert search.status_ == "finished"
@@ -251,13 +251,13 @@ def test_ctrl_c_before_the_first_candidate_raises(monkeypatch):
 
 def test_ctrl_c_in_the_refit_is_told(monkeypatch):
     X, y = problem()
-    original = _search._Search._refit
+    original = _search.refit
 
     def refit(self, *arguments):
         at_call(monkeypatch, LocalEngine, "sweep", 2, interrupt)
         return original(self, *arguments)
 
-    monkeypatch.setattr(_search._Search, "_refit", refit)
+    monkeypatch.setattr(_search, "refit", refit)
     settings = QUICK | {"solvers": "converged", "max_iter": 20, "cv": 2, "rhos": None}
     with pytest.warns(ConvergenceWarning, match="interrupted"):
         FPCClassifierCV(**settings, random_state=0).fit(X, y)
@@ -321,13 +321,13 @@ def test_an_interrupted_refit_goes_on_to_the_same_model(tmp_path, monkeypatch, s
     expected = searched(**changes)
     make = FPCClassifierCV(**SEARCHED | changes, checkpoint=tmp_path)
     with monkeypatch.context() as patch:
-        original = _search._Search._refit
+        original = _search.refit
 
         def refit(self, *arguments):
             at_call(patch, LocalEngine, "sweep", number, interrupt)
             return original(self, *arguments)
 
-        patch.setattr(_search._Search, "_refit", refit)
+        patch.setattr(_search, "refit", refit)
         with warnings.catch_warnings(), contextlib.suppress(KeyboardInterrupt):
             warnings.simplefilter("ignore", ConvergenceWarning)
             make.fit(X, y)

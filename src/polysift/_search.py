@@ -8,22 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from polysift._calibration import Calibration, calibrate
 from polysift._checkpoint import Checkpoint, digest
-from polysift._crossfit import CALIBRATION_FOLDS, solve_with_folds
 from polysift._data import DataSource
-from polysift._feature_map import FeatureMap, MapSpec, build_feature_map
-from polysift._folds import Round, make_rounds, stratified_folds
+from polysift._feature_map import FeatureMap, MapSpec
+from polysift._folds import Round, make_rounds
 from polysift._memory import Shape, fit_in
 from polysift._monitor import Monitor, OutOfTime
 from polysift._parallel import Pool, single_threaded_blas
+from polysift._refit import Kept, refit, refit_round
 from polysift._result import Status
 from polysift._scoring import HeldOutScorer
 from polysift._search_job import SearchJob
 from polysift._selection import Row, choose, seconds_alone, standard_error
 from polysift._stage import Stage, Workshop
 from polysift._sums import GramSums
-from polysift._tournament import Stopped, Track
+from polysift._tracks import Stopped
 from polysift._training import Prepared, Trained, prepare
 from polysift._types import FloatArray
 
@@ -111,15 +110,6 @@ def _prepare(source: DataSource, job: SearchJob, monitor: Monitor) -> Prepared:
         return prepare(source, questions, job.class_weight, pool, monitor)
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """The Gram matrices of the best feature map so far, to refit without another pass."""
-
-    scaler: str | None
-    degree: int
-    sums: GramSums
-
-
 class _Search:
     """A search under way."""
 
@@ -127,7 +117,7 @@ class _Search:
         self._shop, self._job = shop, shop.job
         self._done: list[tuple[str | None, int]] = []
         self._rows: list[Row] = []
-        self._kept: _Kept | None = None
+        self._kept: Kept | None = None
         self._refit_seconds = 0.0
         self._restore()
 
@@ -150,7 +140,7 @@ class _Search:
             raise TimeoutError(_too_late(job, monitor.title))
         monitor.title = "refit"
         monitor.lift()  # half a model would not be the best candidate
-        model = self._refit(self._rows[best].params) if job.refit else None
+        model = refit(self._shop, self._rows[best].params, self._kept) if job.refit else None
         classes = self._shop.prepared.classes
         alone = seconds_alone(self._rows)
         return Found(self._rows, best, classes, status, model, monitor.timings(), alone)
@@ -181,7 +171,7 @@ class _Search:
         monitor = self._shop.monitor
         spec = self._job.map_spec(scaler, degree)
         try:
-            feature_map = self._feature_map(spec)
+            feature_map = self._shop.feature_map(spec)
         except ValueError:  # it overflows
             if self._job.strict or degree == self._job.degrees[0]:
                 raise
@@ -212,7 +202,7 @@ class _Search:
         if not self._shop.rounds[0].complete:
             self._refit_seconds += stage.gram_seconds
         elif self._job.refit and stage.sums is not None:
-            self._kept = _Kept(scaler, degree, stage.sums)
+            self._kept = Kept(scaler, degree, stage.sums)
 
     def _room(self, feature_map: FeatureMap) -> int:
         """Return what a stage may allocate; Gram matrices that leave it too little are let go."""
@@ -230,9 +220,9 @@ class _Search:
     def _check_memory(self, n: int, limit: int) -> None:
         """Raise if a stage with n centers, or its refit, needs more than ``limit`` bytes."""
         job, shop = self._job, self._shop
-        refit = self._refit_round()
-        rounds = shop.rounds if refit is None else [*shop.rounds, refit]
-        folds = 0 if refit is None or job.calibration is None else refit.n_splits
+        last = refit_round(shop)
+        rounds = shop.rounds if last is None else [*shop.rounds, last]
+        folds = 0 if last is None or job.calibration is None else last.n_splits
         shape = replace(
             shop.shape(n, max(round_.n_cells for round_ in rounds)),
             lanes=max(1 + folds, *(round_.n_splits for round_ in shop.rounds)),
@@ -244,9 +234,6 @@ class _Search:
         specs = [job.map_spec(None, degree) for degree in job.degrees]
         n = max(spec.resolve(self._shop.source.n_features)[1] for spec in specs)
         return n if found.candidates is None else min(n, max(len(found.candidates.keys), 1))
-
-    def _feature_map(self, spec: MapSpec) -> FeatureMap:
-        return build_feature_map(spec, self._shop.prepared.found, self._shop.source.dtype)
 
     def _bar(self) -> float:
         """Return the score below which a track is left behind at a rung."""
@@ -265,55 +252,6 @@ class _Search:
         held_out = self._shop.rounds[0].cells == 0
         weights = self._shop.prepared.weights
         return float(held_out.sum() if weights is None else weights @ held_out)
-
-    def _refit(self, params: dict[str, Any]) -> Trained:
-        """Fit the choice to all rows, with its Gram matrix if that is at hand."""
-        shop, job, prepared = self._shop, self._job, self._shop.prepared
-        n = params["n_centers"]
-        widest = self._feature_map(job.map_spec(params["scaler"], params["degree"]))
-        feature_map = FeatureMap(widest.scaler, widest.centers[:n], widest.degree)
-        data, round_, folds = prepared.data, self._refit_round(), 0
-        if round_ is not None:
-            data = replace(data, cells=round_.cells, n_cells=round_.n_cells)
-            folds = 0 if job.calibration is None else round_.n_splits
-        shape = replace(shop.shape(n, data.n_cells), lanes=1 + folds)
-        many = params["solver"] == "converged"
-        resources = fit_in(job.memory_limit, shape, job.threads, store=many)
-        track = Track(n, params["rho"], params["solver"], (params["max_iter"],))
-        with Pool(resources.threads, resources.in_flight) as pool:
-            mark = "-".join(str(params[name]) for name in sorted(params))
-            engine = shop.engine(data, feature_map, pool, resources, f"-refit-{mark}")
-            sums = self._kept_sums(params) or engine.gram()
-            result, scores = solve_with_folds(
-                engine,
-                sums,
-                lambda m: job.settings(track, m, shop.source.dtype),
-                folds,
-                pool,
-                monitor=shop.monitor,
-                checkpoint=shop.checkpoint,
-                name=f"solver-refit-{mark}",
-            )
-        calibration = None
-        if round_ is not None and job.calibration is not None:
-            held_out = np.where(round_.cells < folds, round_.cells, -1)
-            calibration = _calibrated(prepared, job.calibration, scores, held_out)
-        return Trained(feature_map, prepared.classes, result, shop.monitor.timings(), calibration)
-
-    def _refit_round(self) -> Round | None:
-        """Return the cells of the refit's Gram matrix: those of the search, where they serve."""
-        if self._shop.rounds[0].complete:
-            return self._shop.rounds[0]
-        if self._job.calibration is None:
-            return None
-        prepared = self._shop.prepared
-        return stratified_folds(prepared.data.codes, prepared.weights, CALIBRATION_FOLDS)
-
-    def _kept_sums(self, params: dict[str, Any]) -> GramSums | None:
-        kept, n = self._kept, params["n_centers"]
-        if kept is None or (kept.scaler, kept.degree) != (params["scaler"], params["degree"]):
-            return None
-        return GramSums(kept.sums.G[:, :n, :n], kept.sums.Aty[:, :n])
 
     def _save(self, scaler: str | None, degree: int) -> None:
         """Save what is done, and drop what only an unfinished stage needs."""
@@ -341,12 +279,7 @@ class _Search:
         self._refit_seconds = values["refit_seconds"]
         if values["kept"] is not None:
             scaler, degree = values["kept"]
-            self._kept = _Kept(scaler, degree, GramSums(arrays["G"], arrays["Aty"]))
-
-
-def _calibrated(prepared: Prepared, kind: str, scores: FloatArray, folds: Any) -> Calibration:
-    data = prepared.data
-    return calibrate(kind, scores, data.codes, data.n_classes, prepared.weights, folds)
+            self._kept = Kept(scaler, degree, GramSums(arrays["G"], arrays["Aty"]))
 
 
 def _fingerprint(

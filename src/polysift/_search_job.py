@@ -30,7 +30,7 @@ from polysift._params import (
 )
 from polysift._scalers import SCALERS
 from polysift._scoring import Scorer, check_scorer
-from polysift._tournament import Track
+from polysift._tracks import Track
 from polysift._types import FloatArray
 
 PAPER_ITERATIONS = 5

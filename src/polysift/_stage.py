@@ -10,7 +10,7 @@ import numpy as np
 from polysift._checkpoint import Checkpoint
 from polysift._data import DataSource, TrainingSet
 from polysift._engine import LocalEngine
-from polysift._feature_map import FeatureMap
+from polysift._feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift._folds import Round
 from polysift._memory import Resources, Shape, fit_lanes
 from polysift._monitor import Monitor
@@ -19,7 +19,8 @@ from polysift._scoring import HeldOutScorer
 from polysift._search_job import SearchJob
 from polysift._selection import Row
 from polysift._sums import GramSums
-from polysift._tournament import FEW, Ground, Outcome, Tournament, Track
+from polysift._tournament import FEW, Ground, Tournament
+from polysift._tracks import Outcome, Track
 from polysift._training import Prepared
 
 
@@ -39,6 +40,10 @@ class Workshop:
     def n_splits(self) -> int:
         """The number of splits, over all rounds."""
         return sum(round_.n_splits for round_ in self.rounds)
+
+    def feature_map(self, spec: MapSpec) -> FeatureMap:
+        """Return a feature map, learned from the one survey."""
+        return build_feature_map(spec, self.prepared.found, self.source.dtype)
 
     def shape(self, n: int, cells: int) -> Shape:
         """Return what the memory of a tournament depends on, but for its lanes."""

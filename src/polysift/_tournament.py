@@ -1,7 +1,6 @@
 """Candidates of one feature map, compared by the rows of each split that they did not see.
 
-A track is one way to solve: the first n centers, a ratio rho, a solver. Its candidates differ only
-in the iteration at which they are read off. The first iterate of every track is a ridge solution
+The first iterate of every track is a ridge solution
 in closed form; all are scored in one pass, the best go on through shared sweeps, and at each rung
 half of them are left behind.
 """
@@ -9,7 +8,7 @@ half of them are left behind.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,55 +23,11 @@ from polysift._monitor import Monitor
 from polysift._parallel import Pool
 from polysift._result import Status
 from polysift._sums import GramSums
+from polysift._tracks import Outcome, Standing, Stopped, Track
 from polysift._types import FloatArray
 
 FEW = 3
 """Tracks of each solver that go on beyond their first iterate."""
-
-
-@dataclass(frozen=True)
-class Track:
-    """One way to solve.
-
-    Attributes
-    ----------
-    n : int
-        The number of centers.
-    rho : float or None
-        Relative to trace(G) / n; None is the solver's own.
-    solver : str
-        Its name.
-    reads : tuple of int
-        The iterations at which its candidates are read off, ascending.
-    """
-
-    n: int
-    rho: float | None
-    solver: str
-    reads: tuple[int, ...]
-
-
-@dataclass
-class Standing:
-    """What is known of one candidate: (track, iteration).
-
-    Attributes
-    ----------
-    scores : ndarray of shape (n_splits,)
-        Its score on each split, NaN where it was not run; if it was not finished, those of the
-        last iterate that was scored.
-    iterations : float
-        The iterations done, the mean over the splits.
-    finished : bool
-        Whether it was run to its end.
-    """
-
-    scores: FloatArray
-    iterations: float
-    finished: bool
-
-
-Key = tuple[Track, int]
 
 
 @dataclass
@@ -97,14 +52,6 @@ class Ground:
     bar: float = -np.inf
 
 
-@dataclass
-class Outcome:
-    """How a tournament stands; ``last`` says at which iteration each track was left, or done."""
-
-    standings: dict[Key, Standing] = field(default_factory=dict)
-    last: dict[Track, int] = field(default_factory=dict)
-
-
 @dataclass(frozen=True)
 class _Group:
     """Tracks that advance together, with their runs, one per split."""
@@ -112,14 +59,6 @@ class _Group:
     tracks: list[Track]
     runs: dict[Track, list[Run]]
     batch: Batch
-
-
-class Stopped(Exception):
-    """The time limit or the user has ended the search; ``status`` says which."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status)
-        self.status = status
 
 
 class Tournament:

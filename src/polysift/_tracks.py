@@ -1,0 +1,73 @@
+"""Tracks: ways to solve that a search compares, and how they stand.
+
+A track is the first n centers, a ratio rho and a solver. Its candidates differ only in the
+iteration at which they are read off.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from polysift._result import Status
+from polysift._types import FloatArray
+
+
+@dataclass(frozen=True)
+class Track:
+    """One way to solve.
+
+    Attributes
+    ----------
+    n : int
+        The number of centers.
+    rho : float or None
+        Relative to trace(G) / n; None is the solver's own.
+    solver : str
+        Its name.
+    reads : tuple of int
+        The iterations at which its candidates are read off, ascending.
+    """
+
+    n: int
+    rho: float | None
+    solver: str
+    reads: tuple[int, ...]
+
+
+@dataclass
+class Standing:
+    """What is known of one candidate: (track, iteration).
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_splits,)
+        Its score on each split, NaN where it was not run; if it was not finished, those of the
+        last iterate that was scored.
+    iterations : float
+        The iterations done, the mean over the splits.
+    finished : bool
+        Whether it was run to its end.
+    """
+
+    scores: FloatArray
+    iterations: float
+    finished: bool
+
+
+Key = tuple[Track, int]
+
+
+@dataclass
+class Outcome:
+    """How a tournament stands; ``last`` says at which iteration each track was left, or done."""
+
+    standings: dict[Key, Standing] = field(default_factory=dict)
+    last: dict[Track, int] = field(default_factory=dict)
+
+
+class Stopped(Exception):
+    """The time limit or the user has ended the search; ``status`` says which."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status)
+        self.status = status
