@@ -17,14 +17,9 @@ from sklearn.pipeline import make_pipeline
 
 from conftest import noisy_problem
 from polysift import FPCClassifier, FPCClassifierCV
-from polysift.plots import (
-    COLOURS,
-    PARAMETERS,
-    ConvergenceDisplay,
-    Curve,
-    ReliabilityDisplay,
-    SearchCurveDisplay,
-)
+from polysift._drawing import COLOURS
+from polysift._search_display import PARAMETERS, Curve
+from polysift.plots import ConvergenceDisplay, ReliabilityDisplay, SearchCurveDisplay
 
 mpl.use("Agg")
 

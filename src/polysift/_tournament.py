@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from polysift._result import Status
 from polysift._sums import GramSums
 from polysift._tracks import Outcome, Standing, Stopped, Track
 from polysift._types import FloatArray
+
+T = TypeVar("T")
 
 FEW = 3
 """Tracks of each solver that go on beyond their first iterate."""
@@ -99,23 +101,30 @@ class Tournament:
                 self._record(track, values, 1, 1.0, track.reads[-1] == 1)
 
     def _solve_first(self, tracks: list[Track]) -> dict[Track, list[FloatArray]]:
-        """Return u after one iteration, for each track and split; equal ratios are solved once."""
-        ground = self._ground
+        """Return u after one iteration, for each track and split."""
         found: dict[Track, list[FloatArray]] = {track: [] for track in tracks}
-        for split in range(ground.round.n_splits):
-            G, Aty = ground.sums.over(split)
-            m = ground.engine.total_weight(split)
-            distinct = {_ratio(track, ground.settings(track, m)): track for track in tracks}
-
-            def first(track: Track, G: Any = G, Aty: Any = Aty, m: float = m) -> FloatArray:
-                n = track.n
-                factor = factorise(G[:n, :n].copy(), ground.settings(track, m))
-                return factor.solve(Aty[:n])
-
-            solved = dict(zip(distinct, ground.pool.map(first, distinct.values()), strict=True))
-            for track in tracks:
-                found[track].append(solved[_ratio(track, ground.settings(track, m))])
+        for split in range(self._ground.round.n_splits):
+            solved = self._factored(tracks, split, lambda factor, Aty: factor.solve(Aty))
+            for track, (_, u) in solved.items():
+                found[track].append(u)
         return found
+
+    def _factored(
+        self, tracks: list[Track], split: int, use: Callable[[Factor, FloatArray], T]
+    ) -> dict[Track, tuple[FloatArray, T]]:
+        """Return for each track A'y and what ``use`` makes of its factor; equal ratios share it."""
+        ground = self._ground
+        G, Aty = ground.sums.over(split)
+        m = ground.engine.total_weight(split)
+        ratios = {track: _ratio(track, ground.settings(track, m)) for track in tracks}
+
+        def factor(track: Track) -> T:
+            n = track.n
+            return use(factorise(G[:n, :n].copy(), ground.settings(track, m)), Aty[:n])
+
+        distinct = {ratio: track for track, ratio in ratios.items()}
+        made = dict(zip(distinct, ground.pool.map(factor, distinct.values()), strict=True))
+        return {track: (Aty[: track.n], made[ratio]) for track, ratio in ratios.items()}
 
     def _held_out(self, tracks: list[Track], u: list[list[FloatArray]]) -> FloatArray:
         """Return the scores of the held-out rows, K columns for each track."""
@@ -242,18 +251,10 @@ class Tournament:
         ground = self._ground
         runs: dict[Track, list[Run]] = {track: [] for track in tracks}
         for split in range(ground.round.n_splits):
-            G, Aty = ground.sums.over(split)
             m = ground.engine.total_weight(split)
-            distinct = {_ratio(track, ground.settings(track, m)): track for track in tracks}
-
-            def factor(track: Track, G: Any = G, m: float = m) -> Factor:
-                return factorise(G[: track.n, : track.n].copy(), ground.settings(track, m))
-
-            made = dict(zip(distinct, ground.pool.map(factor, distinct.values()), strict=True))
-            for track in tracks:
-                settings = ground.settings(track, m)
-                shared = made[_ratio(track, settings)]
-                runs[track].append(Run(shared, Aty[: track.n].copy(), settings, m, split))
+            factored = self._factored(tracks, split, lambda factor, _: factor)
+            for track, (Aty, factor) in factored.items():
+                runs[track].append(Run(factor, Aty.copy(), ground.settings(track, m), m, split))
         return runs
 
     def _read_off(

@@ -1,0 +1,292 @@
+"""Displays of a fitted classifier: its convergence, and how reliable its probabilities are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polysift._drawing import (
+    COLOURS,
+    DASHES,
+    DECADE,
+    FEW_POINTS,
+    INK,
+    MARKERS,
+    WHOLE_NUMBERS,
+    axes_for,
+    dress,
+    load_matplotlib,
+    model_of,
+)
+from polysift.classifier import FPCClassifier
+from polysift.search import FPCClassifierCV
+
+LARGEST_MARKER, SMALLEST_MARKER = 130.0, 8.0
+"""Areas in square points, of the heaviest bin and at least."""
+
+
+class ConvergenceDisplay:
+    """The objective and both residuals of a fit, iteration by iteration.
+
+    Use ``from_estimator`` to make one.
+
+    Parameters
+    ----------
+    objective, primal_residual, dual_residual : array-like of shape (n_iter,)
+        As in ``FPCClassifier.history_``; iterations with a NaN are left out.
+    title : str, default=""
+        The title.
+
+    Attributes
+    ----------
+    ax_, residual_ax_ : matplotlib Axes
+        Where the objective and the residuals were drawn; they share their iterations.
+    figure_ : matplotlib Figure
+        The figure.
+    objective_line_, primal_line_, dual_line_ : matplotlib Line2D
+        The lines. Residuals of exactly 0, which a log scale cannot show, are left out.
+
+    See Also
+    --------
+    FPCClassifier : Its ``history_`` is drawn.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from polysift import FPCClassifier
+    >>> from polysift.datasets import make_bayes_curve
+    >>> from polysift.plots import ConvergenceDisplay
+    >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
+    >>> clf = FPCClassifier(solver="converged", random_state=0).fit(X, y)
+    >>> display = ConvergenceDisplay.from_estimator(clf, ax=Figure().subplots())
+    >>> len(display.objective) == clf.n_iter_
+    True
+    """
+
+    def __init__(
+        self, objective: Any, primal_residual: Any, dual_residual: Any, *, title: str = ""
+    ) -> None:
+        self.objective = objective
+        self.primal_residual = primal_residual
+        self.dual_residual = dual_residual
+        self.title = title
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: FPCClassifier | FPCClassifierCV, *, ax: Any = None
+    ) -> ConvergenceDisplay:
+        """Draw the history of a fitted classifier, or of the best one of a search.
+
+        Parameters
+        ----------
+        estimator : FPCClassifier or FPCClassifierCV
+            The classifier or search.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            The display, drawn.
+        """
+        model = model_of(cls, estimator)
+        names = ("objective", "primal_residual", "dual_residual")
+        count = f"{model.n_iter_} iteration{'' if model.n_iter_ == 1 else 's'}"
+        title = f'Convergence: solver "{model.solver}", {count} ({model.status_})'
+        return cls(*(model.history_[name] for name in names), title=title).plot(ax)
+
+    def plot(self, ax: Any = None) -> ConvergenceDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw, the residuals with a second axis on its right; None makes a figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            The display.
+        """
+        rows = np.array([self.objective, self.primal_residual, self.dual_residual], dtype=float)
+        known = ~np.isnan(rows).any(axis=0)
+        if not known.any():
+            raise ValueError(
+                "The history holds no iteration without NaN: with tol=0 the paper's solver skips "
+                "what the last one does not need. Fit with tol=None, or with more iterations."
+            )
+        x, rows = np.flatnonzero(known) + 1, rows[:, known]
+        self.ax_ = ax = axes_for(ax)
+        self.residual_ax_ = right = ax.twinx()
+        self.figure_ = ax.figure
+        residuals = np.where(rows[1:] > 0, rows[1:], np.nan)
+        lines = [
+            owner.plot(
+                x,
+                values,
+                color=COLOURS[number],
+                ls=DASHES[number],
+                marker=MARKERS[number] if len(x) <= FEW_POINTS else None,
+                markersize=5,
+                label=label,
+            )[0]
+            for number, (owner, values, label) in enumerate(
+                (
+                    (ax, rows[0], "objective"),
+                    (right, residuals[0], "primal residual"),
+                    (right, residuals[1], "dual residual"),
+                )
+            )
+        ]
+        self.objective_line_, self.primal_line_, self.dual_line_ = lines
+        for owner in (ax, right):
+            dress(owner)
+        right.spines["right"].set_visible(True)
+        right.grid(False)  # two grids that do not meet would only confuse
+        if rows[0].min() > 0 and rows[0].max() > DECADE * rows[0].min():
+            ax.set_yscale("log")
+        if not np.isnan(residuals).all():
+            right.set_yscale("log")
+        ax.set_xlabel("iteration")
+        ax.set_ylabel("objective (hinge loss)", color=COLOURS[0])
+        ax.tick_params(axis="y", labelcolor=COLOURS[0])  # which line goes with which axis
+        right.set_ylabel("residuals (relative)")
+        ax.xaxis.set_major_locator(load_matplotlib("ticker").MaxNLocator(**WHOLE_NUMBERS))
+        # Above the axes, since matplotlib looks for a free spot among the lines of one axis only.
+        right.legend(
+            handles=lines, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize="small"
+        )
+        ax.set_title(self.title, pad=28)
+        return self
+
+
+class ReliabilityDisplay:
+    """How often what was predicted came to pass, on rows that were not seen.
+
+    Use ``from_estimator`` to make one.
+
+    Parameters
+    ----------
+    predicted, observed, weight : array-like of shape (n_bins,)
+        Of each bin of rows: the mean probability, the share of rows in which it came to pass, the
+        weight of the rows.
+    brier_score : float, default=None
+        The Brier score, for the legend.
+    event : str, default="the class"
+        Whose probability it is, for the labels.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    line_ : matplotlib Line2D
+        The line through the bins.
+    bins_ : matplotlib PathCollection
+        The markers of the bins, their areas proportional to the weights.
+    diagonal_ : matplotlib Line2D
+        Where probabilities are right.
+
+    See Also
+    --------
+    FPCClassifier : Its ``calibration_report_`` is drawn.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from polysift import FPCClassifier
+    >>> from polysift.datasets import make_bayes_curve
+    >>> from polysift.plots import ReliabilityDisplay
+    >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
+    >>> clf = FPCClassifier(calibration="sigmoid", random_state=0).fit(X, y)
+    >>> display = ReliabilityDisplay.from_estimator(clf, ax=Figure().subplots())
+    >>> len(display.predicted)
+    10
+    """
+
+    def __init__(
+        self,
+        predicted: Any,
+        observed: Any,
+        weight: Any,
+        *,
+        brier_score: float | None = None,
+        event: str = "the class",
+    ) -> None:
+        self.predicted = predicted
+        self.observed = observed
+        self.weight = weight
+        self.brier_score = brier_score
+        self.event = event
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: FPCClassifier | FPCClassifierCV, *, ax: Any = None
+    ) -> ReliabilityDisplay:
+        """Draw the reliability of a calibrated classifier, or of the best one of a search.
+
+        Parameters
+        ----------
+        estimator : FPCClassifier or FPCClassifierCV
+            The classifier or search, fitted with ``calibration``.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display, drawn.
+        """
+        model = model_of(cls, estimator)
+        if not hasattr(model, "calibration_report_"):
+            raise ValueError(
+                f"This {type(estimator).__name__} is not calibrated, so it has no probabilities to "
+                'draw. Set calibration="sigmoid" or calibration="isotonic", and fit again.'
+            )
+        report, classes = model.calibration_report_, model.classes_
+        event = f"class {classes[1]}" if len(classes) == 2 else "the likeliest class"
+        bins = report["reliability"]
+        return cls(**bins, brier_score=report["brier_score"], event=event).plot(ax)
+
+    def plot(self, ax: Any = None) -> ReliabilityDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        ReliabilityDisplay
+            The display.
+        """
+        self.ax_ = ax = axes_for(ax, figsize=(5.0, 5.0))
+        self.figure_ = ax.figure
+        weight = np.asarray(self.weight, dtype=float)
+        sizes = np.maximum(LARGEST_MARKER * weight / weight.max(), SMALLEST_MARKER)
+        score = "" if self.brier_score is None else f"\nBrier score {self.brier_score:.4f}"
+        (self.diagonal_,) = ax.plot([0, 1], [0, 1], ":", color=INK, label="perfect", zorder=1.5)
+        (self.line_,) = ax.plot(self.predicted, self.observed, color=COLOURS[0], lw=1.2)
+        self.bins_ = ax.scatter(
+            self.predicted,
+            self.observed,
+            s=sizes,
+            color=COLOURS[0],
+            edgecolors="white",
+            linewidths=0.8,
+            label=f"{len(weight)} bins, area by weight{score}",
+            zorder=3,
+            clip_on=False,  # bins at 0 and 1 are whole
+        )
+        dress(ax)
+        ax.set(
+            xlim=(0, 1),
+            ylim=(0, 1),
+            aspect="equal",
+            xlabel=f"predicted probability of {self.event}",
+            ylabel=f"observed share of {self.event}",
+            title="Reliability on rows not seen",
+        )
+        ax.legend(fontsize="small", framealpha=0.9)
+        return self
