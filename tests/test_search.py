@@ -791,6 +791,7 @@ def test_progress_names_the_stage(capsys, monkeypatch):
     for stage in (
         r"degree \d \(1 of 2\): Gram matrix",
         r"degree \d \(2 of 2\): sweep",
+        r"degree \d \(2 of 2\): 0\.\d+ with n_centers=\d+, solver='\w+'; best so far 0\.\d+",
         "refit: sweep",
     ):
         assert re.search(stage, shown), stage

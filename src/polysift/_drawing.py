@@ -60,6 +60,7 @@ def dress(ax: Any) -> None:
 
 
 def check_type(display: type, estimator: Any, *kinds: type) -> None:
+    """Raise unless an estimator is of one of these kinds."""
     if isinstance(estimator, kinds):
         return
     hint = " Of a pipeline pass its last step, pipeline[-1]." if hasattr(estimator, "steps") else ""

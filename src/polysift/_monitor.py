@@ -89,6 +89,11 @@ class Monitor:
         if self._display is not None:
             self._display.iteration(k, row)
 
+    def note(self, text: str) -> None:
+        """Tell what is known so far."""
+        if self._display is not None:
+            self._display.note(text)
+
     def timings(self) -> dict[str, float]:
         """Return the seconds of each phase, and of all that has happened so far."""
         return {**self.seconds, "total": perf_counter() - self.began}
@@ -123,6 +128,9 @@ class _Lines:
     def iteration(self, k: int, row: dict[str, float]) -> None:
         self._print(_describe(k, row))
 
+    def note(self, text: str) -> None:
+        self._print(text)
+
     def close(self) -> None:
         pass
 
@@ -156,8 +164,10 @@ class _Bar:
         self._progress.update(self._task, completed=total, total=total)
 
     def iteration(self, k: int, row: dict[str, float]) -> None:
-        note = f"iteration {k}, objective {row['objective']:.5g}"
-        self._progress.update(self._task, note=note)
+        self.note(f"iteration {k}, objective {row['objective']:.5g}")
+
+    def note(self, text: str) -> None:
+        self._progress.update(self._task, note=text)
 
     def close(self) -> None:
         self._progress.stop()

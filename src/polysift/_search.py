@@ -192,6 +192,18 @@ class _Search:
                 self._keep(stage, self._rows[best])
         self._done.append((scaler, degree))
         self._save(scaler, degree)
+        self._tell(stage.rows, best)
+
+    def _tell(self, rows: list[Row], best: int | None) -> None:
+        """Report the best candidate of a stage, and of all so far."""
+        own = choose(rows)
+        if own is None or best is None:
+            return
+        p = rows[own].params
+        self._shop.monitor.note(
+            f"{self._shop.monitor.title}: {rows[own].mean:.5g} with n_centers={p['n_centers']}, "
+            f"solver={p['solver']!r}; best so far {self._rows[best].mean:.5g}"
+        )
 
     def _keep(self, stage: Stage, best: Row) -> None:
         """Keep what the refit of the best so far will use, and note how long it will take."""
