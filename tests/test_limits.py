@@ -321,10 +321,12 @@ def test_progress_lines(capsys, monkeypatch):
 
     lines = _monitor._Lines()
     lines._last = -1e9
-    lines.update("Gram matrix", 50, 100, 1000.0)
+    lines.update("sweep", 50, 100, 1000.0)
+    assert not capsys.readouterr().err, "it will be over in no time"
+    lines.update("Gram matrix", 50, 10_000, 1000.0)
     lines.finish("Gram matrix", 100, 2.0)
     err = capsys.readouterr().err
-    assert "Gram matrix: 50%, 1,000 rows/s, 0 s left" in err
+    assert "Gram matrix: 0%, 1,000 rows/s, 10 s left" in err
     assert "100 rows in 2.0 s" in err
 
 

@@ -116,9 +116,9 @@ class _Lines:
         self._last = perf_counter()
 
     def update(self, phase: str, done: int, total: int, rate: float) -> None:
-        if perf_counter() - self._last > 1.0 and done < total:
+        left = (total - done) / rate
+        if perf_counter() - self._last > 1.0 and left > 1.0:
             self._last = perf_counter()
-            left = (total - done) / rate
             self._print(f"{phase}: {done / total:.0%}, {rate:,.0f} rows/s, {left:.0f} s left")
 
     def finish(self, phase: str, total: int, seconds: float) -> None:
