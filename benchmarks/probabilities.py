@@ -5,7 +5,7 @@ degree 3, quantile scaling, 500 centers. scikit-learn's default (ensemble=True) 
 models, each without a fifth of the rows; with ensemble=False it fits a sixth to all rows, as
 polysift does. The files are read from the folder that POLYSIFT_DATA names.
 
-Usage: python benchmarks/probabilities.py [--splits 5]
+Usage: python benchmarks/probabilities.py [--splits 5] [--solvers paper converged]
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def measure(model, X, y, train, test) -> tuple[float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=5)
+    parser.add_argument("--solvers", nargs="+", default=["paper", "converged"])
     options = parser.parse_args()
     if "POLYSIFT_DATA" not in os.environ:
         sys.exit("Set POLYSIFT_DATA to the folder of the data sets (magic.parquet, ...).")
@@ -43,7 +44,7 @@ def main() -> None:
     )
     for name in ("htru2", "magic"):
         X, y = load(name)
-        for solver in ("paper", "converged"):
+        for solver in options.solvers:
             common = {"degree": 3, "n_centers": 500, "scaler": "quantile", "random_state": 0}
             plain = FPCClassifier(**common, solver=solver)
             for method in ("sigmoid", "isotonic"):
