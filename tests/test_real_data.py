@@ -8,7 +8,7 @@ import pytest
 from scipy.linalg import LinAlgWarning
 
 from conftest import load_real, three_parts
-from polysift import FPCClassifier
+from polysift import FPCClassifier, FPCClassifierCV
 from polysift._scalers import scaler_from_dict
 
 pytestmark = [
@@ -80,3 +80,15 @@ def test_the_papers_formula_breaks_where_ours_does_not():
     with pytest.raises(np.linalg.LinAlgError):
         np.linalg.cholesky(A.T @ A + np.eye(clf.n_centers_))
     assert clf.score(X[test], y[test]) > 0.98
+
+
+def test_banknotes_are_told_apart_by_a_tuned_classifier():
+    """The paper prints 99.91; its own protocol gives 98.02 here (benchmarks/tuning.py)."""
+    X, y = load_real("banknote")
+    accuracy = []
+    for seed in range(5):
+        train, validation, test = three_parts(len(y), seed)
+        rows = np.concatenate([train, validation])
+        search = FPCClassifierCV(random_state=seed).fit(X[rows], y[rows])
+        accuracy.append(search.score(X[test], y[test]))
+    assert np.mean(accuracy) >= 0.999
