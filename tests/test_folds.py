@@ -137,7 +137,8 @@ def test_a_row_of_weight_zero_may_have_no_class():
 def test_a_splitter_does_not_see_a_row_without_a_class():
     codes, weights = CODES.copy(), np.ones(M)
     codes[7], weights[7] = -1, 0
-    rounds(StratifiedKFold(3), codes=codes, weights=weights)
+    (made,) = rounds(StratifiedKFold(3), codes=codes, weights=weights)
+    assert made.cells[7] == -1 and made.n_splits == 3 and made.complete
 
 
 def test_a_round_is_complete_without_rows_of_weight_zero():

@@ -415,20 +415,26 @@ def test_a_refit_without_calibration_scores_no_rows(monkeypatch):
         return original(self, *arguments)
 
     monkeypatch.setattr(_search, "refit", refit)
-    FPCClassifierCV(**QUICK, cv=3).fit(X, y)
+    search = FPCClassifierCV(**QUICK, cv=3).fit(X, y)
+    assert np.isfinite(search.best_estimator_.coef_).all()
 
 
 def test_the_best_estimator_can_be_fitted_further():
     X, y = problem(200)
     search = FPCClassifierCV(**QUICK, cv=3, random_state=0).fit(X, y)
     best = search.best_estimator_.set_params(warm_start=True)
+    centers, before = best.centers_, best.coef_
     quiet_fit(best, X, y)
+    np.testing.assert_array_equal(best.centers_, centers)
+    assert (best.coef_ != before).any()
 
 
 def test_every_candidate_of_given_centers_is_a_classifiers_parameters():
     X, y = problem(200)
     search = on_given_centers(solvers="paper").fit(X, y)
-    FPCClassifier(**search.cv_results_["params"][0]).fit(X, y)
+    params = search.cv_results_["params"][0]
+    clf = FPCClassifier(**params).fit(X, y)
+    assert (clf.degree_, clf.n_centers_) == (params["degree"], params["n_centers"])
 
 
 def test_candidates_are_all_combinations():

@@ -447,15 +447,20 @@ def test_a_callable_scorer_is_known_again_in_another_process(tmp_path):
 
     X, y = problem(100)
     settings = QUICK | {"solvers": "paper", "rhos": None, "cv": 2, "random_state": 0}
-    for scorer in (made(), made()):
+    first, again = (
         FPCClassifierCV(**settings, scoring=scorer, checkpoint=tmp_path).fit(X, y)
+        for scorer in (made(), made())
+    )
+    same_results(again, first)
 
 
 def test_ratios_of_any_type_are_saved(tmp_path):
     X, y = problem(100)
     ratios = np.array([1e-4, 1e-2], dtype=np.float32)
     settings = QUICK | {"solvers": "paper", "rhos": ratios, "cv": 2, "random_state": 0}
-    FPCClassifierCV(**settings, checkpoint=tmp_path).fit(X, y)
+    first = FPCClassifierCV(**settings, checkpoint=tmp_path).fit(X, y)
+    assert set(first.cv_results_["param_rho"]) == {float(rho) for rho in ratios}
+    same_results(FPCClassifierCV(**settings, checkpoint=tmp_path).fit(X, y), first)
 
 
 def test_iterations_are_counted_alike_after_a_crash(tmp_path, monkeypatch, save_always):
