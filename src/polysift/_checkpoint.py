@@ -22,6 +22,7 @@ import numpy as np
 import scipy
 import sklearn
 
+from polysift._files import replacing
 from polysift._types import FloatArray
 
 MAGIC = b"polysift-state-2"
@@ -112,7 +113,8 @@ class Checkpoint:
     def _match(self, fingerprint: dict[str, Any]) -> None:
         path = self.folder / "fingerprint.json"
         if not path.exists():
-            _replace(path, json.dumps(fingerprint, indent=1).encode())
+            with replacing(path) as partial:
+                partial.write_text(json.dumps(fingerprint, indent=1))
             return
         try:
             found = json.loads(path.read_text())
@@ -184,27 +186,20 @@ def digest(*arrays: Any) -> str:
 
 def write_state(path: Path, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
     """Write arrays and plain values as one file, atomically."""
-    partial = path.with_name(f".{path.name}.partial")
     total = hashlib.blake2b(digest_size=16)
     index = []
-    try:
-        with open(partial, "wb") as file:
-            file.write(MAGIC)
-            for name, array in arrays.items():
-                whole = np.ascontiguousarray(array)
-                index.append([name, whole.dtype.str, list(whole.shape), file.tell()])
-                for chunk in _chunks(whole):
-                    total.update(chunk)
-                    file.write(chunk)
-            footer = {"arrays": index, "values": values}
-            total.update(json.dumps(footer).encode())
-            text = json.dumps(footer | {"digest": total.hexdigest()}).encode()
-            file.write(text + len(text).to_bytes(8, "little"))
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as partial, open(partial, "wb") as file:
+        file.write(MAGIC)
+        for name, array in arrays.items():
+            whole = np.ascontiguousarray(array)
+            index.append([name, whole.dtype.str, list(whole.shape), file.tell()])
+            for chunk in _chunks(whole):
+                total.update(chunk)
+                file.write(chunk)
+        footer = {"arrays": index, "values": values}
+        total.update(json.dumps(footer).encode())
+        text = json.dumps(footer | {"digest": total.hexdigest()}).encode()
+        file.write(text + len(text).to_bytes(8, "little"))
 
 
 def read_state(
@@ -254,9 +249,3 @@ def _chunks(array: FloatArray) -> Iterator[memoryview]:
     flat: Any = memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
     for start in range(0, len(flat), 2**22):
         yield flat[start : start + 2**22]
-
-
-def _replace(path: Path, content: bytes) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    partial.write_bytes(content)
-    os.replace(partial, path)

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from polysift._arrow import load_pyarrow
+from polysift._files import replacing
 from polysift._types import FloatArray
 
 ENDINGS = (".parquet", ".csv")
-
-
-def check_output(path: Any, *, overwrite: bool) -> Path:
-    """Return the path of an output file that can be written, or raise."""
-    output = Path(path)
-    if output.suffix.lower() not in ENDINGS:
-        raise ValueError(f"path must end in {' or '.join(ENDINGS)}; got {str(path)!r}.")
-    if not output.parent.is_dir():
-        raise FileNotFoundError(f"The folder {output.parent} does not exist; create it first.")
-    if output.exists() and not overwrite:
-        raise FileExistsError(f"{output} exists already; pass overwrite=True to replace it.")
-    return output
 
 
 class PredictionWriter:
@@ -63,18 +51,17 @@ class PredictionWriter:
 
 @contextmanager
 def writing_predictions(path: Path, classes: Any) -> Iterator[PredictionWriter]:
-    """Open a writer beside ``path``; the file takes its name at the end, or goes on failure."""
-    partial = path.with_name(f".{path.name}.partial")
-    writer = PredictionWriter(partial, path.suffix.lower(), classes)
+    """Open a writer; the file is there when it is complete, and not at all on failure."""
     try:
-        yield writer
-        writer.close()
-        os.replace(partial, path)
+        with replacing(path) as partial:
+            writer = PredictionWriter(partial, path.suffix.lower(), classes)
+            try:
+                yield writer
+                writer.close()
+            finally:
+                with suppress(OSError):  # the reason is already on its way
+                    writer.close()
     except OSError as error:
         raise OSError(
             error.errno, f"Predictions could not be written to {path}: {error}. Nothing was left."
         ) from error
-    finally:
-        with suppress(OSError):  # the reason is already on its way
-            writer.close()
-        partial.unlink(missing_ok=True)

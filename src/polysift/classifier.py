@@ -17,11 +17,12 @@ from polysift._callbacks import FRAMES, CallbackSupportMixin, FitTasks, with_cal
 from polysift._checkpoint import digest
 from polysift._data import DataSource
 from polysift._feature_map import FeatureMap
+from polysift._files import check_output
 from polysift._forecast import Forecast
 from polysift._inputs import keeping_features, rows_source, training_source
 from polysift._job import check_solver_parameters, job_of, warn_about
 from polysift._labels import shown
-from polysift._output import check_output, writing_predictions
+from polysift._output import ENDINGS, writing_predictions
 from polysift._parallel import Span, usable_jobs
 from polysift._params import check_n_jobs
 from polysift._predict import score_shards
@@ -434,7 +435,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Whether to replace a file that exists.
         """
         check_is_fitted(self)
-        output = check_output(path, overwrite=overwrite)
+        output = check_output(path, overwrite=overwrite, endings=ENDINGS)
         source = rows_source(self, X, reset=False)
         with writing_predictions(output, self.classes_) as writer:
             for values in self._score_shards(source, lambda _span, _part, values: values):

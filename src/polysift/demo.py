@@ -6,7 +6,6 @@ Run it with ``make demo`` or ``python -m polysift.demo``.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from polysift._files import replacing
 from polysift._memory import peak_memory
 from polysift.classifier import FPCClassifier
 from polysift.datasets import bayes_curve, make_bayes_curve
@@ -93,12 +93,8 @@ def draw_boundary(model: Any, X: Any, y: Any, path: Path) -> None:
         title=f"FPC, degree {model.degree_}, {model.n_centers_} centers",
     )
     axes.legend(loc="upper right", framealpha=0.9, markerscale=4)
-    partial = path.with_name(f".{path.name}.partial")
-    try:
+    with replacing(path) as partial:
         figure.savefig(partial, format=path.suffix.lstrip(".") or "png", dpi=150)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
