@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from polysift._memory import peak_memory
+from polysift._meter import peak_memory
 
 SCRIPT = """
 import numpy as np
 from polysift import FPCClassifier
-from polysift._memory import peak_memory
+from polysift._meter import peak_memory
 
 rng = np.random.default_rng(0)
 X = rng.random((1_000_000, 8))

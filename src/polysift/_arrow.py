@@ -92,6 +92,8 @@ class ArrowSource(DataSource):
         self.has_labels, self.has_weights = target is not None, weight is not None
         where = units[0].file if units else "the data"
         self.target = f"The target {target!r} of {where}"
+        files = list(dict.fromkeys(unit.file for unit in units))
+        self.origin = where + (f" and {len(files) - 1} more" if len(files) > 1 else "")
         self.first_unit = units[0].n_rows if units else 0
         types = {str(schema.field(name).type) for name in self.names}
         self.dtype = np.dtype(np.float32 if types == {"float"} else np.float64)

@@ -38,6 +38,8 @@ class DataSource(ABC):
         Whether its rows are CSR.
     target : str
         How a message calls the labels.
+    origin : str or None
+        The file, or the first of several.
     disk : int
         Bytes of temporary files behind it.
     unit_bytes, first_unit : int
@@ -52,6 +54,7 @@ class DataSource(ABC):
     has_weights: bool
     sparse: bool = False
     target: str = "y"
+    origin: str | None = None
     disk: int = 0
     unit_bytes: int = 0
     first_unit: int = 0
@@ -141,7 +144,7 @@ class ArraySource(DataSource):
         self.dtype = np.dtype(np.float32 if X.dtype == np.float32 else np.float64)
         self.names = None if names is None else tuple(map(str, names))
         self.has_labels, self.has_weights = y is not None, sample_weight is not None
-        self.disk, self._file, self.sparse = disk, file, bool(sp.issparse(X))
+        self.disk, self.origin, self.sparse = disk, file, bool(sp.issparse(X))
         self.target = "y" if file is None else f"the target of {file}"
         self._X, self._y, self._weights, self._take, self._owner = X, y, sample_weight, take, owner
 
@@ -177,7 +180,7 @@ class ArraySource(DataSource):
             self._weights,
             owner=self._owner,
             disk=self.disk,
-            file=self._file,
+            file=self.origin,
         )
 
     def select(self, names: Sequence[str]) -> DataSource:
@@ -194,12 +197,12 @@ class ArraySource(DataSource):
             take=take,
             owner=self._owner,
             disk=self.disk,
-            file=self._file,
+            file=self.origin,
         )
 
     def place(self, row: int) -> str:
         """Return how a message calls a row."""
-        return super().place(row) + (f" of {self._file}" if self._file else "")
+        return super().place(row) + (f" of {self.origin}" if self.origin else "")
 
 
 @dataclass(frozen=True)

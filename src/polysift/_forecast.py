@@ -47,6 +47,8 @@ class Forecast:
     seconds : float
         The time, from a short calibration on this machine; at most, where a stopping rule may
         strike earlier.
+    seconds_by_phase : dict of str to float
+        The same by phase, under the names of ``FPCClassifier.timings_``.
     """
 
     rows: int
@@ -62,6 +64,7 @@ class Forecast:
     passes: int
     feature_evaluations: int
     seconds: float
+    seconds_by_phase: dict[str, float]
 
     def __str__(self) -> str:
         state = " (per-row state in a temporary file)" if self.spilled else ""
@@ -115,8 +118,13 @@ def forecast(
     look, gram, sweep = _calibrate(shape, resources, spec, source.dtype)
     reading = _reading_seconds(source)
     passes = 2 + sweeps + (1 if shape.lanes > 1 else 0)  # the last is for scores out of fold
-    seconds = shape.rows * (look + gram + sweeps * sweep) + passes * reading
-    seconds += shape.centers**3 / 3 * gram / max(shape.centers, 1) ** 2  # the Cholesky factor
+    factor = shape.centers**3 / 3 * gram / max(shape.centers, 1) ** 2  # the Cholesky factor
+    phases = {
+        "survey": shape.rows * look + reading,
+        "Gram matrix": shape.rows * gram + reading,
+        "sweep": sweeps * (shape.rows * sweep + reading),
+    }
+    seconds = sum(phases.values()) + factor + (passes - 2 - sweeps) * reading
     return Forecast(
         rows=shape.rows,
         features=shape.features,
@@ -131,6 +139,7 @@ def forecast(
         passes=passes,
         feature_evaluations=shape.rows * shape.centers * (1 + sweeps),
         seconds=seconds,
+        seconds_by_phase=phases,
     )
 
 

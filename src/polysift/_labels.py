@@ -52,6 +52,17 @@ def encode_labels(
     return classes, codes, weights
 
 
+def codes_among(labels: Any, classes: np.ndarray[Any, Any], target: str) -> IntArray:
+    """Return the place of each label among sorted classes, -1 where it is none of them."""
+    if (labels.dtype.kind in "biuf") != (classes.dtype.kind in "biuf"):
+        raise ValueError(
+            f"{target} is of type {labels.dtype}, but the model's classes are {shown(classes)}: "
+            "they can never be equal."
+        )
+    places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[places] == labels, places, -1)
+
+
 def shown(labels: np.ndarray[Any, Any]) -> str:
     """Return labels as text, without the names of numpy's types."""
     return ", ".join(map(repr, labels.tolist()))

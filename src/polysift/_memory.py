@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from dataclasses import dataclass, replace
 from numbers import Real
 from pathlib import Path
@@ -71,21 +70,6 @@ def _available() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):
         return 2 * 2**30
-
-
-def peak_memory() -> int | None:
-    """Return the largest resident size of this process so far, in bytes, where the system tells."""
-    try:  # getrusage would count a parent's size from before this program was started
-        text = Path("/proc/self/status").read_text()
-        return int(re.search(r"VmHWM:\s+(\d+) kB", text).group(1)) * 1024  # type: ignore[union-attr]
-    except (OSError, AttributeError):
-        pass
-    try:
-        import resource
-    except ImportError:
-        return None
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
 
 
 def parse_memory_limit(value: Any) -> int:

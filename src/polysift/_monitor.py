@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator
 from time import perf_counter
 from typing import Any, TypeVar
 
+from polysift._meter import MemoryMeter
+
 T = TypeVar("T")
 
 
@@ -39,6 +41,7 @@ class Monitor:
 
     def __init__(self, time_limit: float | None = None, *, show: bool = False) -> None:
         self.began = perf_counter()
+        self._meter = MemoryMeter()
         self._deadline = None if time_limit is None else self.began + time_limit
         self._reserved = 0.0
         self._display: Any = None
@@ -97,6 +100,10 @@ class Monitor:
     def timings(self) -> dict[str, float]:
         """Return the seconds of each phase, and of all that has happened so far."""
         return {**self.seconds, "total": perf_counter() - self.began}
+
+    def memory(self) -> int | None:
+        """Return by how many bytes the process has grown at most, where that can be told."""
+        return self._meter.growth()
 
     def _late(self) -> bool:
         return self._deadline is not None and perf_counter() + self._reserved > self._deadline

@@ -16,7 +16,7 @@ from polysift._parallel import Pool
 from polysift._stage import Workshop
 from polysift._sums import GramSums
 from polysift._tracks import Track
-from polysift._training import Trained
+from polysift._training import Trained, summarise
 from polysift._types import FloatArray
 
 
@@ -73,7 +73,9 @@ def refit(shop: Workshop, params: dict[str, Any], kept: Kept | None) -> Trained:
             name=f"solver-refit-{mark}",
         )
     calibration = None if round_ is None else _calibration(shop, round_, scores)
-    return Trained(feature_map, shop.prepared.classes, result, shop.monitor.timings(), calibration)
+    summary = summarise(shop.prepared, resources, job.memory_limit, shop.monitor)
+    classes, timings = shop.prepared.classes, shop.monitor.timings()
+    return Trained(feature_map, classes, result, timings, summary, calibration)
 
 
 def _calibration(shop: Workshop, round_: Round, scores: FloatArray) -> Calibration | None:

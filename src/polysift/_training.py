@@ -19,7 +19,7 @@ from polysift._feature_map import FeatureMap, MapSpec, build_feature_map, refuse
 from polysift._folds import stratified_folds
 from polysift._forecast import Forecast, forecast
 from polysift._labels import apply_class_weight, encode_labels
-from polysift._memory import Resources, Shape, fit_in
+from polysift._memory import Resources, Shape, fit_in, peak_bytes
 from polysift._monitor import Monitor, OutOfTime
 from polysift._parallel import Pool, single_threaded_blas
 from polysift._result import Result
@@ -83,6 +83,7 @@ class Trained:
     classes: Any
     result: Result
     timings: dict[str, float]
+    summary: dict[str, Any]
     calibration: Calibration | None = None
 
 
@@ -167,7 +168,28 @@ def train(
         finally:
             if checkpoint is not None:
                 checkpoint.close()
-    return Trained(feature_map, classes, result, monitor.timings(), calibration)
+    summary = summarise(prepared, resources, job.memory_limit, monitor)
+    summary["expected_memory"] = peak_bytes(shape, resources)
+    return Trained(feature_map, classes, result, monitor.timings(), summary, calibration)
+
+
+def summarise(
+    prepared: Prepared, resources: Resources, memory_limit: int, monitor: Monitor
+) -> dict[str, Any]:
+    """Return what a model was trained on and with, as plain values."""
+    data = prepared.data
+    present = data.codes >= 0
+    weights = None if prepared.weights is None else prepared.weights[present]
+    return {
+        "rows": data.source.n_rows,
+        "class_counts": np.bincount(data.codes[present], weights, data.n_classes).astype(float),
+        "dtype": str(data.source.dtype),
+        "origin": data.source.origin,
+        "threads": resources.threads,
+        "memory_limit": memory_limit,
+        "expected_memory": None,
+        "measured_memory": monitor.memory(),
+    }
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from polysift._files import check_output
 from polysift._forecast import Forecast
 from polysift._inputs import keeping_features, rows_source, training_source
 from polysift._job import check_solver_parameters, job_of, warn_about
-from polysift._labels import shown
+from polysift._labels import codes_among
 from polysift._output import ENDINGS, writing_predictions
 from polysift._parallel import Span, usable_jobs
 from polysift._params import check_n_jobs
@@ -152,6 +152,11 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         difference), "seconds" (since the solver's start).
     timings_ : dict of str to float
         Seconds by phase ("survey", "Gram matrix", "sweep") and in all ("total").
+    training_summary_ : dict
+        What it was trained on and with: "rows", "class_counts" (in the order of ``classes_``, by
+        the rows' weights), "dtype", "origin" (the file, or None), "threads", and in bytes
+        "memory_limit", "expected_memory" (None after a search) and "measured_memory": by how much
+        the process grew at most, None where it was larger before.
     random_state_ : int
         The seed used.
     calibrator_ : dict
@@ -282,6 +287,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         made |= {
             "random_state_": seed,
             "timings_": trained.timings,
+            "training_summary_": trained.summary,
             "rho_": result.rho,
             "n_iter_": result.n_iter,
             "status_": result.status.word,
@@ -398,18 +404,13 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
         def count(span: Span, part: Any, scores: FloatArray) -> tuple[float, float]:
             labels = checked_labels(source, span[0], part)
-            if (labels.dtype.kind in "biuf") != (self.classes_.dtype.kind in "biuf"):
-                raise ValueError(
-                    f"{source.target} is of type {labels.dtype}, but the model's classes are "
-                    f"{shown(self.classes_)}: they can never be equal."
-                )
-            right = self.classes_[predicted_codes(scores)] == labels
+            right = predicted_codes(scores) == codes_among(labels, self.classes_, source.target)
             weights = checked_weights(source, span[0], source.weights(part))
             if weights is None:
                 return float(np.sum(right)), float(len(right))
             return float(weights @ right), float(weights.sum())
 
-        right, total = np.sum(list(self._score_shards(source, count)), axis=0)
+        right, total = np.sum(list(self.score_shards(source, count)), axis=0)
         if total == 0:
             raise ValueError("All weights are zero: there is no accuracy to speak of.")
         return float(right / total)
@@ -438,20 +439,21 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         output = check_output(path, overwrite=overwrite, endings=ENDINGS)
         source = rows_source(self, X, reset=False)
         with writing_predictions(output, self.classes_) as writer:
-            for values in self._score_shards(source, lambda _span, _part, values: values):
+            for values in self.score_shards(source, lambda _span, _part, values: values):
                 writer.write(predicted_codes(values), values if scores else None)
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
         source = rows_source(self, X, reset=False)
         out = np.empty((source.n_rows, len(self.coef_)))
-        for span, scores in self._score_shards(source, lambda span, _, scores: (span, scores)):
+        for span, scores in self.score_shards(source, lambda span, _, scores: (span, scores)):
             out[span[0] : span[1]] = scores
         return out
 
-    def _score_shards(
+    def score_shards(
         self, source: DataSource, finish: Callable[[Span, Any, FloatArray], R]
     ) -> Iterator[R]:
+        """Yield ``finish(span, part, scores)`` shard by shard; for polysift's own use."""
         n_threads = usable_jobs(check_n_jobs(self.n_jobs))
         return score_shards(source, self._feature_map(), self.coef_, n_threads, finish)
 

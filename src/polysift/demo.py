@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from polysift._files import replacing
-from polysift._memory import peak_memory
+from polysift._meter import peak_memory
 from polysift.classifier import FPCClassifier
 from polysift.datasets import bayes_curve, make_bayes_curve
 
