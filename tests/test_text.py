@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from polysift import _text
+from polysift._columns import Roles
 from polysift._text import ParsedText, parse_csv
 
 IRIS = "length,width,label,w\n5.1,3.5,setosa,1\n4.9,3.0,virginica,2\n6.2,2.9,setosa,0.5\n"
@@ -37,8 +39,9 @@ def parse(path: Path, text: str | bytes, **options) -> ParsedText:
     """Write a file and parse it."""
     data = text if isinstance(text, bytes) else text.encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
-    roles = {"target": None, "weight": None, "columns": None}
-    return parse_csv(path, **(roles | options))
+    names = {field.name for field in fields(Roles)}
+    roles = Roles(**{name: options.pop(name) for name in names & options.keys()})
+    return parse_csv(path, roles=roles, **options)
 
 
 @pytest.fixture
@@ -121,7 +124,7 @@ class TestReading:
     def test_gzip(self, tmp_path, name, small_blocks):
         path = tmp_path / name
         path.write_bytes(gzip.compress(IRIS.encode()) + gzip.compress(b"1,2,other,3\n"))
-        parsed = parse_csv(path, target="label", weight="w", columns=None)
+        parsed = parse_csv(path, roles=Roles("label", "w"))
         assert_array_equal(parsed.X[-1], [1, 2])
         assert parsed.labels[-1] == "other" and len(parsed.labels) == 4
 
@@ -255,7 +258,7 @@ class TestInference:
 class TestMistakes:
     def test_no_file(self, tmp_path, scratch):
         with pytest.raises(FileNotFoundError, match="no file .*absent.csv"):
-            parse_csv(tmp_path / "absent.csv", target=None, weight=None, columns=None)
+            parse_csv(tmp_path / "absent.csv", roles=Roles())
         assert list(scratch.iterdir()) == []
 
     @pytest.mark.parametrize("name", ["rows.csv", "rows.csv.gz"])
@@ -346,13 +349,13 @@ class TestMistakes:
         path = tmp_path / "cut.csv.gz"
         path.write_bytes(gzip.compress(text.encode())[:cut])
         with pytest.raises(ValueError, match="cut.csv.gz is corrupt or cut short"):
-            parse_csv(path, target=0, weight=None, columns=None)
+            parse_csv(path, roles=Roles(0))
         assert list(scratch.iterdir()) == []
 
     def test_not_gzip(self, tmp_path):
         (tmp_path / "x.csv.gz").write_text(IRIS)
         with pytest.raises(ValueError, match="x.csv.gz is corrupt"):
-            parse_csv(tmp_path / "x.csv.gz", target=None, weight=None, columns=None)
+            parse_csv(tmp_path / "x.csv.gz", roles=Roles())
 
     def test_not_utf8(self, fails):
         assert "not UTF-8 text" in fails("é,b\n1,2\n".encode("latin-1"))
@@ -393,10 +396,10 @@ from polysift import _text
 _text.BLOCK_BYTES = 1 << 20
 small = Path({str(tmp_path)!r}) / "small.csv"
 small.write_text("0.5,1\\n" * 1000)
-roles = dict(target=None, weight=None, columns=[0])
-_text.parse_csv(small, **roles)
+roles = _text.Roles(columns=[0])
+_text.parse_csv(small, roles=roles)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-parsed = _text.parse_csv(Path({str(path)!r}), **roles)
+parsed = _text.parse_csv(Path({str(path)!r}), roles=roles)
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(parsed.X.shape[0], grown // (1024 if sys.platform != "darwin" else 1 << 20))
 """

@@ -6,12 +6,13 @@ import shutil
 import tempfile
 import weakref
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from polysift._columns import resolve_columns
+from polysift._columns import Roles, resolve_names
 from polysift._data import ArraySource, DataSource, find_name
 
 
@@ -30,7 +31,7 @@ def map_npy(path: Path) -> Any:
         raise ValueError(f"{path} is not a readable .npy file: {error}") from error
 
 
-def open_npz(path: Path, target: Any, weight: Any, columns: Any) -> DataSource:
+def open_npz(path: Path, roles: Roles) -> DataSource:
     folder = TemporaryFolder(Path(tempfile.mkdtemp(prefix="polysift-")))
     try:
         with zipfile.ZipFile(path) as archive:
@@ -39,10 +40,10 @@ def open_npz(path: Path, target: Any, weight: Any, columns: Any) -> DataSource:
             arrays = {name: _map_member(archive, path, name, folder.path) for name in names}
     except (zipfile.BadZipFile, EOFError, OSError) as error:
         raise ValueError(f"{path} is not a readable .npz file: {error}") from error
-    y_name = target if target is not None else ("y" if "y" in arrays else None)
+    y_name = roles.target if roles.target is not None else ("y" if "y" in arrays else None)
     labels, weights = (
         None if name is None else arrays[names[find_name(str(name), names, str(path))]]
-        for name in (y_name, weight)
+        for name in (y_name, roles.weight)
     )
     tables = [name for name in names if arrays[name].ndim >= 2]
     chosen = "X" if "X" in tables else tables[0] if len(tables) == 1 else None
@@ -52,15 +53,16 @@ def open_npz(path: Path, target: Any, weight: Any, columns: Any) -> DataSource:
             f"{', '.join(f'{name} {arrays[name].shape}' for name in names)}."
         )
     X = arrays[chosen].reshape(len(arrays[chosen]), -1)
-    for name, values in ((y_name, labels), (weight, weights)):
+    for name, values in ((y_name, labels), (roles.weight, weights)):
         if values is not None and values.shape != (len(X),):
             raise ValueError(
                 f"{path}: {name} has shape {values.shape}, but {chosen} has {len(X)} rows."
             )
     _refuse_non_numeric(X, f"{path}: {chosen}")
     places = [str(j) for j in range(X.shape[1])]
-    features, _, _ = resolve_columns(places, f"{path}: {chosen}", None, None, columns)
-    take = None if columns is None else np.array([int(name) for name in features])
+    own = replace(roles, target=None, weight=None)  # which are arrays beside this one
+    features, _, _ = resolve_names(places, f"{path}: {chosen}", own)
+    take = None if features == places else np.array([int(name) for name in features])
     disk = sum(file.stat().st_size for file in folder.path.iterdir())
     w = None if weights is None else np.asarray(weights, dtype=float)
     return ArraySource(X, None, labels, w, take=take, owner=folder, disk=disk, file=str(path))
@@ -91,13 +93,13 @@ def _map_member(archive: zipfile.ZipFile, path: Path, name: str, folder: Path) -
     return map_npy(unpacked)
 
 
-def matrix_source(X: Any, where: str, target: Any, weight: Any, columns: Any) -> DataSource:
+def matrix_source(X: Any, where: str, roles: Roles) -> DataSource:
     """Return a source over a matrix whose columns have positions only."""
     if X.ndim != 2:
         raise ValueError(f"{where} must hold a matrix (rows x columns); its shape is {X.shape}.")
     _refuse_non_numeric(X, where)
     names = [str(j) for j in range(X.shape[1])]
-    features, y, w = resolve_columns(names, where, target, weight, columns)
+    features, y, w = resolve_names(names, where, roles)
     take = None if features == names else np.array([int(name) for name in features])
     labels = None if y is None else np.array(X[:, int(y)])
     weights = None if w is None else np.array(X[:, int(w)], dtype=float)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from polysift._arrow import ArrowSource, ipc_units, load_pyarrow, parquet_units, table_units
-from polysift._columns import Column, resolve_columns
+from polysift._columns import Column, Roles, resolve_names
 from polysift._data import ArraySource, DataSource
 from polysift._libsvm import parse_libsvm
 from polysift._numpy_files import TemporaryFolder, map_npy, matrix_source, open_npz
@@ -39,6 +39,7 @@ def open_data(
     weight: Column | None = None,
     columns: Sequence[Column] | None = None,
     *,
+    drop: Sequence[Column] = (),
     format: str | None = None,  # noqa: A002 - the word users look for
     header: bool | None = None,
     delimiter: str | None = None,
@@ -54,12 +55,15 @@ def open_data(
         .npy; .npz; Arrow IPC (also Feather). CSV and libsvm text are parsed once, into a temporary
         file that goes when the source does.
     target : str or int, optional
-        The column of the labels, by name or position; in an .npz archive, the array's name ("y" by
+        The column of the labels, by name or position (text that is no name, but a whole number, is
+        a position); in an .npz archive, the array's name ("y" by
         default). libsvm text has its labels in place.
     weight : str or int, optional
         The column of the sample weights.
     columns : sequence of str or int, optional
         The features; by default all columns but target and weight.
+    drop : sequence of str or int, default=()
+        Instead of columns: what is no feature, such as a key.
     format : {"parquet", "csv", "libsvm", "npy", "npz", "arrow"}, optional
         By default told by the file's ending.
     header : bool, optional
@@ -85,8 +89,9 @@ def open_data(
     >>> source.n_rows, source.names
     (3, ('a', 'b'))
     """
+    roles = Roles(target, weight, columns, drop)
     if not isinstance(data, str | Path):
-        return _open_frame(data, target, weight, columns)
+        return _open_frame(data, roles)
     paths = _find(str(data))
     kind = format or _kind(paths[0])
     if kind != "parquet" and len(paths) > 1:
@@ -95,32 +100,30 @@ def open_data(
             "Parquet only. Open them one by one, or convert them."
         )
     if kind == "parquet":
-        return _open_parquet(paths, target, weight, columns)
+        return _open_parquet(paths, roles)
     if kind == "arrow":
-        return _open_arrow(paths[0], target, weight, columns)
+        return _open_arrow(paths[0], roles)
     path = Path(paths[0])
     if kind == "csv":
         parsed = parse_csv(
             path,
-            target=target,
-            weight=weight,
-            columns=columns,
+            roles=roles,
             header=header,
             delimiter=delimiter,
             column_types=column_types,
         )
         return _own(parsed, path)
     if kind == "libsvm":
-        if target is not None or weight is not None or columns is not None:
+        if roles.given:
             raise ValueError(
                 f"{path}: libsvm text has its labels in place and no named columns; leave target, "
-                "weight and columns out."
+                "weight, columns and drop out."
             )
         return _own(parse_libsvm(path, n_features=n_features), path)
     if kind == "npy":
-        return matrix_source(map_npy(path), str(path), target, weight, columns)
+        return matrix_source(map_npy(path), str(path), roles)
     if kind == "npz":
-        return open_npz(path, target, weight, columns)
+        return open_npz(path, roles)
     raise ValueError(f"format must be one of {sorted(set(FORMATS.values()))}; got {kind!r}.")
 
 
@@ -155,7 +158,7 @@ def _kind(path: str) -> str:
     return kind
 
 
-def _open_frame(data: Any, target: Any, weight: Any, columns: Any) -> DataSource:
+def _open_frame(data: Any, roles: Roles) -> DataSource:
     pa = load_pyarrow()
 
     if type(data).__name__ == "LazyFrame":
@@ -171,10 +174,10 @@ def _open_frame(data: Any, target: Any, weight: Any, columns: Any) -> DataSource
             "open_data takes a path, a pandas or polars DataFrame, or a pyarrow Table; got "
             f"{type(data).__name__}. Arrays go to fit(X, y) directly."
         )
-    return _arrow_source(table_units(table, "the table"), table.schema, target, weight, columns)
+    return _arrow_source(table_units(table, "the table"), table.schema, roles)
 
 
-def _open_parquet(paths: list[str], target: Any, weight: Any, columns: Any) -> DataSource:
+def _open_parquet(paths: list[str], roles: Roles) -> DataSource:
     pa = load_pyarrow("dataset")
 
     schema, fragments = None, []
@@ -190,7 +193,7 @@ def _open_parquet(paths: list[str], target: Any, weight: Any, columns: Any) -> D
             raise ValueError(_schema_difference(paths[0], schema, path, dataset.schema))
         schema = schema or dataset.schema
         fragments += pieces
-    return _arrow_source(parquet_units(fragments), schema, target, weight, columns)
+    return _arrow_source(parquet_units(fragments), schema, roles)
 
 
 def _columns_of(schema: Any) -> list[tuple[str, str]]:
@@ -209,21 +212,19 @@ def _schema_difference(first: str, one: Any, path: str, other: Any) -> str:
     return f"The files have their columns in different orders: {first} and {path}."
 
 
-def _open_arrow(path: str, target: Any, weight: Any, columns: Any) -> DataSource:
+def _open_arrow(path: str, roles: Roles) -> DataSource:
     pa = load_pyarrow()
 
     try:
         units, schema = ipc_units(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise ValueError(f"{path} is not a readable Arrow IPC file: {error}") from error
-    return _arrow_source(units, schema, target, weight, columns)
+    return _arrow_source(units, schema, roles)
 
 
-def _arrow_source(
-    units: list[Any], schema: Any, target: Any, weight: Any, columns: Any
-) -> DataSource:
+def _arrow_source(units: list[Any], schema: Any, roles: Roles) -> DataSource:
     where = units[0].file if units else "the data"
-    features, target, weight = resolve_columns(schema.names, where, target, weight, columns)
+    features, target, weight = resolve_names(schema.names, where, roles)
     return ArrowSource(units, schema, features, target, weight)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from polysift._arrow import load_pyarrow
-from polysift._data import find_name
+from polysift._columns import Roles, as_position, check_position, find_column
 from polysift._inputs import ENCODE
 from polysift._parsing import (
     Labels,
@@ -47,9 +47,7 @@ RAGGED = re.compile(r"(?s)Row #(\d+): Expected (\d+) columns, got (\d+): (.*)")
 def parse_csv(
     path: Path,
     *,
-    target: str | int | None,
-    weight: str | int | None,
-    columns: Sequence[str | int] | None,
+    roles: Roles,
     header: bool | None = None,
     delimiter: str | None = None,
     column_types: Mapping[str | int, str] | None = None,
@@ -60,10 +58,8 @@ def parse_csv(
     ----------
     path : Path
         The file: UTF-8 text, gzip-compressed where the name ends in .gz.
-    target, weight : str, int or None
-        The columns of labels and weights, by name or position; None where there are none.
-    columns : sequence of str and int, or None
-        The features, in the order of X; None takes all but target and weight.
+    roles : Roles
+        Which column is what.
     header : bool or None
         Whether the first line holds names; None infers it from the first two lines.
     delimiter : str or None
@@ -74,7 +70,7 @@ def parse_csv(
     """
     load_pyarrow("compute", "csv")
     table = _inspect(Path(path), header, delimiter)
-    plan = _assign(table, target, weight, columns, column_types or {})
+    plan = _assign(table, roles, column_types or {})
     with temporary_folder() as folder:
         return _convert(table, plan, folder)
 
@@ -92,20 +88,15 @@ class _Table:
 
     def find(self, column: str | int) -> int:
         """Return the position of a column, from 0, or raise."""
-        if isinstance(column, str) and self.names is None:
+        if self.names is not None:
+            return find_column(column, self.names, str(self.path))
+        place = as_position(column) if isinstance(column, str) else operator.index(column)
+        if place is None:
             raise ValueError(
                 f"{self.path} has no header line, so there is no column {column!r}. Pass its "
                 f"position, 0 to {self.width - 1}, or header=True if the first line holds names."
             )
-        if isinstance(column, str):
-            return find_name(column, self.names or (), str(self.path))
-        place = operator.index(column)
-        if not -self.width <= place < self.width:
-            raise ValueError(
-                f"There is no column {place} in {self.path}, which has {self.width} columns. Pass "
-                f"a position from 0 to {self.width - 1}, or a negative one to count from the end."
-            )
-        return place % self.width
+        return check_position(place, self.width, str(self.path))
 
     def key(self, place: int) -> str:
         """Return what a user writes to name a column."""
@@ -180,28 +171,10 @@ def _is_number(text: str) -> bool:
     return "_" not in text
 
 
-def _assign(
-    table: _Table,
-    target: str | int | None,
-    weight: str | int | None,
-    columns: Sequence[str | int] | None,
-    column_types: Mapping[str | int, str],
-) -> _Plan:
+def _assign(table: _Table, roles: Roles, column_types: Mapping[str | int, str]) -> _Plan:
     """Find the columns and the type of each."""
-    if isinstance(columns, str):
-        raise ValueError(f"columns must be a sequence; got {columns!r}. Pass [{columns!r}].")
-    y, w = (None if column is None else table.find(column) for column in (target, weight))
-    rest = [place for place in range(table.width) if place not in (y, w)]
-    features = rest if columns is None else [table.find(column) for column in columns]
-    if not features:
-        raise ValueError(f"No column of {table.path} is left as a feature. Pass at least one.")
+    features, y, w = roles.resolve(table.find, table.names or range(table.width), str(table.path))
     used = [*features, *(place for place in (y, w) if place is not None)]
-    place, count = Counter(used).most_common(1)[0]
-    if count > 1:
-        raise ValueError(
-            f"Column {table.key(place)} of {table.path} is used {count} times. A column is the "
-            "target, the weight, or once among columns."
-        )
     given = {table.find(column): name for column, name in column_types.items()}
     kinds = dict.fromkeys(used, load_pyarrow("compute", "csv").float64())
     kinds.update({p: _kind(table, p, given[p], p == y) for p in used if p in given})
