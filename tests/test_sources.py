@@ -467,3 +467,22 @@ def test_columns_by_numbers_in_text_and_left_out(tmp_path):
         open_data(frame, target="y", columns=["x"], drop=["id"])
     with pytest.raises(ValueError, match="no column 'idd'.*Did you mean 'id'"):
         open_data(frame, target="y", drop=["idd"])
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_probabilities_to_a_file(rng, tmp_path, ending, capsys):
+    X, y = noisy_problem(rng, 3000, 3)
+    for labels, names in ((y, ("-1", "1")), (np.digitize(X[:, 0], [0.3, 0.6]), ("0", "1", "2"))):
+        clf = FPCClassifier(degree=2, calibration="sigmoid", random_state=0, verbose=1)
+        clf.fit(X, labels)
+        path = tmp_path / f"{len(names)}.{ending}"
+        clf.predict_to(X, path, proba=True, scores=False)
+        read = pd.read_parquet if ending == "parquet" else pd.read_csv
+        table = read(path)
+        assert list(table) == ["prediction", *(f"probability_{name}" for name in names)]
+        assert_array_equal(table["prediction"], clf.predict(X))
+        np.testing.assert_allclose(table.iloc[:, 1:], clf.predict_proba(X), rtol=1e-12)
+    assert capsys.readouterr().out == "", "progress goes to standard error"
+    with pytest.raises(AttributeError, match="only with calibration"):
+        FPCClassifier(random_state=0).fit(X, y).predict_to(X, tmp_path / "x.csv", proba=True)
+    assert not (tmp_path / "x.csv").exists()

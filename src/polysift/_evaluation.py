@@ -122,7 +122,7 @@ def _scored(
         if weights is not None:
             weights[rows] = checked_weights(source, span[0], source.weights(part))
 
-    for _ in model.score_shards(source, keep):
+    for _ in model.score_shards(source, keep, show=bool(model.verbose)):
         pass
     return codes, scores, weights
 

@@ -4,37 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from polysift._arrow import load_pyarrow
 from polysift._files import replacing
-from polysift._types import FloatArray
+from polysift._types import FloatArray, IntArray
 
 ENDINGS = (".parquet", ".csv")
 
 
+@dataclass(frozen=True)
+class Predictions:
+    """Class numbers (rows,), and where wanted scores (rows, K) and probabilities."""
+
+    codes: IntArray
+    scores: FloatArray | None
+    probabilities: FloatArray | None
+
+
 class PredictionWriter:
-    """Writes classes and scores, a run of rows at a time."""
+    """Writes predictions, a run of rows at a time."""
 
     def __init__(self, path: Path, ending: str, classes: Any) -> None:
         self._path, self._ending, self._classes = path, ending, classes
         self._writer: Any = None
 
-    def write(self, codes: Any, scores: FloatArray | None) -> None:
-        """Write the next rows: class numbers (rows,) and scores (rows, K)."""
+    def write(self, rows: Predictions) -> None:
+        """Write the next rows."""
         pa = load_pyarrow("csv", "parquet")
-        columns = {"prediction": pa.array(self._classes).take(pa.array(codes))}
-        if scores is not None and scores.shape[1] == 1:
-            columns["score"] = pa.array(scores[:, 0])
-        elif scores is not None:
-            columns |= {
-                f"score_{label}": pa.array(scores[:, k]) for k, label in enumerate(self._classes)
-            }
+        columns = {"prediction": pa.array(self._classes).take(pa.array(rows.codes))}
+        if rows.scores is not None and rows.scores.shape[1] == 1:
+            columns["score"] = pa.array(rows.scores[:, 0])
+        elif rows.scores is not None:
+            columns |= self._by_class("score", rows.scores)
+        if rows.probabilities is not None:
+            columns |= self._by_class("probability", rows.probabilities)
         table = pa.table(columns)
         if self._writer is None:
             self._writer = self._open(table.schema)
         self._writer.write_table(table)
+
+    def _by_class(self, name: str, values: FloatArray) -> dict[str, Any]:
+        pa = load_pyarrow("csv", "parquet")
+        pairs = zip(self._classes, values.T, strict=True)
+        return {
+            f"{name}_{label}": pa.array(np.ascontiguousarray(column)) for label, column in pairs
+        }
 
     def close(self) -> None:
         """Write what is still in buffers."""

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polysift._calibration import calibrator_from_dict
+from polysift._calibration import Calibrator, calibrator_from_dict
 from polysift._callbacks import FRAMES, CallbackSupportMixin, FitTasks, with_callbacks
 from polysift._checkpoint import digest
 from polysift._data import DataSource
@@ -22,7 +22,8 @@ from polysift._forecast import Forecast
 from polysift._inputs import keeping_features, rows_source, training_source
 from polysift._job import check_solver_parameters, job_of, warn_about
 from polysift._labels import codes_among
-from polysift._output import ENDINGS, writing_predictions
+from polysift._monitor import Monitor
+from polysift._output import ENDINGS, Predictions, writing_predictions
 from polysift._parallel import Span, usable_jobs
 from polysift._params import check_n_jobs
 from polysift._predict import score_shards
@@ -303,7 +304,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         for name, value in made.items():
             setattr(self, name, value)
 
-    def plan(self, X: Any, y: Any = None) -> Forecast:
+    def plan(self, X: Any, y: Any = None, *, show: bool = True) -> Forecast:
         """Tell what ``fit`` would cost, without fitting; prints the forecast and returns it.
 
         Parameters
@@ -312,6 +313,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             The rows.
         y : array-like of shape (m,), optional
             The labels, where X is no source.
+        show : bool, default=True
+            Whether to print the forecast.
 
         Returns
         -------
@@ -322,7 +325,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         probe = clone(self)
         source = training_source(probe, X, y, None, reset=True)
         expected = plan(source, job_of(self, source, 0))  # any seed: none is drawn
-        print(expected)
+        if show:
+            print(expected)
         return expected
 
     def decision_function(self, X: Any) -> FloatArray:
@@ -373,12 +377,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ndarray of shape (m, n_classes)
             The probabilities, in the order of ``classes_``.
         """
-        scores = self._scores(X)
-        if not hasattr(self, "calibrator_"):
-            raise NotFittedError(
-                "calibration was set after fit. Fit again to learn how scores become probabilities."
-            )
-        return calibrator_from_dict(self.calibrator_).probabilities(scores)
+        check_is_fitted(self)
+        return self._calibrator().probabilities(self._scores(X))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on rows and their labels.
@@ -416,31 +416,45 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return float(right / total)
 
     def predict_to(
-        self, X: Any, path: Any, *, scores: bool = True, overwrite: bool = False
+        self,
+        X: Any,
+        path: Any,
+        *,
+        scores: bool = True,
+        proba: bool = False,
+        overwrite: bool = False,
     ) -> None:
         """Write the class of each row to a Parquet or CSV file, in row order.
 
         Rows are streamed, so neither they nor the predictions need fit in memory. The file appears
-        when it is complete; on failure nothing is left.
+        when it is complete; on failure nothing is left. ``verbose`` shows progress.
 
         Parameters
         ----------
         X : DataSource or array-like of shape (m, d)
             The rows.
         path : path
-            The file, ending in .parquet or .csv. Its columns are "prediction" and, for two
-            classes, "score", else "score_" with each class.
+            The file, ending in .parquet or .csv. Its columns are "prediction"; for two classes
+            "score", else "score_" with each class; "probability_" with each class.
         scores : bool, default=True
             Whether to write scores, too.
+        proba : bool, default=False
+            Whether to write probabilities, too; only with ``calibration``.
         overwrite : bool, default=False
             Whether to replace a file that exists.
         """
         check_is_fitted(self)
         output = check_output(path, overwrite=overwrite, endings=ENDINGS)
+        calibrator = self._calibrator() if proba and is_calibrated(self) else None
         source = rows_source(self, X, reset=False)
+
+        def finish(_span: Span, _part: Any, values: FloatArray) -> Predictions:
+            p = None if calibrator is None else calibrator.probabilities(values)
+            return Predictions(predicted_codes(values), values if scores else None, p)
+
         with writing_predictions(output, self.classes_) as writer:
-            for values in self.score_shards(source, lambda _span, _part, values: values):
-                writer.write(predicted_codes(values), values if scores else None)
+            for predictions in self.score_shards(source, finish, show=bool(self.verbose)):
+                writer.write(predictions)
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)
@@ -451,11 +465,29 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         return out
 
     def score_shards(
-        self, source: DataSource, finish: Callable[[Span, Any, FloatArray], R]
+        self,
+        source: DataSource,
+        finish: Callable[[Span, Any, FloatArray], R],
+        *,
+        show: bool = False,
     ) -> Iterator[R]:
         """Yield ``finish(span, part, scores)`` shard by shard; for polysift's own use."""
         n_threads = usable_jobs(check_n_jobs(self.n_jobs))
-        return score_shards(source, self._feature_map(), self.coef_, n_threads, finish)
+        results = score_shards(source, self._feature_map(), self.coef_, n_threads, finish)
+        if not show:
+            yield from results
+            return
+        counts = (end - start for start, end in source.shards())
+        with Monitor(show=True) as monitor:
+            counted = zip(counts, results, strict=True)
+            yield from monitor.watch("prediction", source.n_rows, counted)
+
+    def _calibrator(self) -> Calibrator:
+        if not hasattr(self, "calibrator_"):
+            raise NotFittedError(
+                "calibration was set after fit. Fit again to learn how scores become probabilities."
+            )
+        return calibrator_from_dict(self.calibrator_)
 
     def _feature_map(self) -> FeatureMap:
         return FeatureMap(scaler_from_dict(self.scaler_), self.centers_, self.degree_)
