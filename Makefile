@@ -11,7 +11,7 @@ endif
 .PHONY: demo test test-all lint format bench clean
 
 demo: $(VENV)/.demo
-	$(BIN)/python -m polysift.demo
+	$(BIN)/polysift demo
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -m "not slow"
@@ -42,7 +42,7 @@ $(BIN)/python:
 	  { echo "polysift needs Python 3.11 to 3.14; set PYTHON=python3.x"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: EXTRAS = plots
+$(VENV)/.demo: EXTRAS = cli
 $(VENV)/.test: EXTRAS = test
 $(VENV)/.lint: EXTRAS = lint
 $(VENV)/.demo $(VENV)/.test $(VENV)/.lint: $(VENV)/.%: pyproject.toml | $(BIN)/python

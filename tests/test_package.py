@@ -1,4 +1,4 @@
-"""What a newcomer meets first: a light import, a demo that runs, documents that agree."""
+"""What a newcomer meets first: a light import, documents that agree."""
 
 import subprocess
 import sys
@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import polysift
-from polysift import demo
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -41,24 +40,13 @@ def test_imports_only_go_down():
         assert used <= set(listed[:place]), name
 
 
+def test_public_names_are_there():
+    for name in polysift.__all__:
+        assert getattr(polysift, name) is not None
+        assert name in dir(polysift)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = polysift.nothing
+
+
 def test_version_is_in_the_changelog():
     assert f"## {polysift.__version__.split('.dev')[0]}" in (ROOT / "CHANGELOG.md").read_text()
-
-
-def test_demo(tmp_path, capsys):
-    picture = tmp_path / "boundary.png"
-    assert demo.main(["--rows", "20000", "--output", str(picture)]) == 0
-    printed = capsys.readouterr().out
-    for word in ("rows", "degree", "centers", "iterations", "training time", "rows per second"):
-        assert word in printed
-    for word in ("peak memory", "train error", "test error", "Bayes"):
-        assert word in printed
-    assert picture.read_bytes().startswith(b"\x89PNG")
-    assert list(tmp_path.iterdir()) == [picture], "nothing half-written stays behind"
-
-
-def test_demo_mistakes(tmp_path, capsys):
-    assert demo.main(["--rows", "100", "--output", str(tmp_path / "no" / "x.png")]) == 2
-    assert "does not exist" in capsys.readouterr().err
-    with pytest.raises(SystemExit):
-        demo.main(["--rows", "many"])

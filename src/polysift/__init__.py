@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from polysift._forecast import Forecast
     from polysift._kernel import degree_bound
     from polysift._readers import open_data
+    from polysift._report import report
     from polysift.classifier import FPCClassifier
+    from polysift.export import to_onnx
+    from polysift.persist import ModelFileError, load, save
     from polysift.search import FPCClassifierCV
     from polysift.transformer import PolynomialKernelMap
 
@@ -23,9 +26,14 @@ _HOMES = {
     "FPCClassifier": "classifier",
     "FPCClassifierCV": "search",
     "Forecast": "_forecast",
+    "ModelFileError": "persist",
     "PolynomialKernelMap": "transformer",
     "degree_bound": "_kernel",
+    "load": "persist",
     "open_data": "_readers",
+    "report": "_report",
+    "save": "persist",
+    "to_onnx": "export",
 }
 _MODULES = ("datasets", "plots")
 
@@ -35,12 +43,17 @@ __all__ = [
     "FPCClassifier",
     "FPCClassifierCV",
     "Forecast",
+    "ModelFileError",
     "PolynomialKernelMap",
     "__version__",
     "datasets",
     "degree_bound",
+    "load",
     "open_data",
     "plots",
+    "report",
+    "save",
+    "to_onnx",
 ]
 
 

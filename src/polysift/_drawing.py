@@ -9,11 +9,6 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-from sklearn.utils.validation import check_is_fitted
-
-from polysift.classifier import FPCClassifier
-from polysift.search import FPCClassifierCV
-
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 """Okabe and Ito's, but for the yellow, which is too light for a line on white."""
 
@@ -57,34 +52,6 @@ def dress(ax: Any) -> None:
     ax.set_axisbelow(True)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
-
-
-def check_type(display: type, estimator: Any, *kinds: type) -> None:
-    """Raise unless an estimator is of one of these kinds."""
-    if isinstance(estimator, kinds):
-        return
-    hint = " Of a pipeline pass its last step, pipeline[-1]." if hasattr(estimator, "steps") else ""
-    is_class = isinstance(estimator, type)
-    came = f"the class {estimator.__name__}" if is_class else type(estimator).__name__
-    raise TypeError(
-        f"{display.__name__} draws a fitted {' or '.join(kind.__name__ for kind in kinds)}; got "
-        f"{came}.{hint}"
-    )
-
-
-def model_of(display: type, estimator: Any) -> FPCClassifier:
-    """Return a fitted classifier: the given one, or the best of a search."""
-    check_type(display, estimator, FPCClassifier, FPCClassifierCV)
-    if isinstance(estimator, FPCClassifier):
-        check_is_fitted(estimator, "history_")
-        return estimator
-    check_is_fitted(estimator, "cv_results_")
-    if not hasattr(estimator, "best_estimator_"):
-        raise ValueError(
-            f"{display.__name__} draws the refitted classifier of a search, but refit=False made "
-            "none. Set refit=True, or fit FPCClassifier(**search.best_params_) and pass that."
-        )
-    return estimator.best_estimator_
 
 
 def number_text(value: float) -> str:

@@ -82,7 +82,7 @@ class Forecast:
                 ("temporary files", megabytes(self.disk)),
                 ("passes over the data", f"{self.passes}"),
                 ("feature evaluations", f"{self.feature_evaluations:.3g}"),
-                ("time", f"about {_duration(self.seconds)}"),
+                ("time", f"about {duration(self.seconds)}"),
             )
         )
 
@@ -202,7 +202,10 @@ def _reading_seconds(source: DataSource) -> float:
     return seconds * source.n_rows / max(served, 1)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """Return seconds as people say them."""
+    if seconds < 1:
+        return f"{seconds:.2g} s"
     if seconds < 120:
         return f"{seconds:.1f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -17,8 +17,8 @@ from polysift._drawing import (
     axes_for,
     dress,
     load_matplotlib,
-    model_of,
 )
+from polysift._models import classifier_of
 from polysift.classifier import FPCClassifier
 from polysift.search import FPCClassifierCV
 
@@ -90,7 +90,7 @@ class ConvergenceDisplay:
         ConvergenceDisplay
             The display, drawn.
         """
-        model = model_of(cls, estimator)
+        model = classifier_of(f"{cls.__name__} draws", estimator)
         names = ("objective", "primal_residual", "dual_residual")
         count = f"{model.n_iter_} iteration{'' if model.n_iter_ == 1 else 's'}"
         title = f'Convergence: solver "{model.solver}", {count} ({model.status_})'
@@ -237,7 +237,7 @@ class ReliabilityDisplay:
         ReliabilityDisplay
             The display, drawn.
         """
-        model = model_of(cls, estimator)
+        model = classifier_of(f"{cls.__name__} draws", estimator)
         if not hasattr(model, "calibration_report_"):
             raise ValueError(
                 f"This {type(estimator).__name__} is not calibrated, so it has no probabilities to "

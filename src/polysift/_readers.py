@@ -93,7 +93,7 @@ def open_data(
     if not isinstance(data, str | Path):
         return _open_frame(data, roles)
     paths = _find(str(data))
-    kind = format or _kind(paths[0])
+    kind = format_of(paths[0], format)
     if kind != "parquet" and len(paths) > 1:
         raise ValueError(
             f"{data} stands for {len(paths)} files of format {kind}; several files work for "
@@ -147,9 +147,13 @@ def _find(pattern: str) -> list[str]:
     raise FileNotFoundError(f"There is no file {pattern}.")
 
 
-def _kind(path: str) -> str:
-    name = path.lower().removesuffix(".gz")
-    kind = FORMATS.get(Path(name).suffix)
+def format_of(path: str, given: str | None = None) -> str:
+    """Return the format of a file: the given one, or what its ending tells."""
+    if given is not None:
+        return given
+    if Path(path).is_dir():
+        return "parquet"
+    kind = FORMATS.get(Path(path.lower().removesuffix(".gz")).suffix)
     if kind is None:
         raise ValueError(
             f"{path}: the ending does not tell the format. Pass format=, one of "

@@ -16,11 +16,11 @@ from polysift._drawing import (
     STYLES,
     WHOLE_NUMBERS,
     axes_for,
-    check_type,
     dress,
     load_matplotlib,
     number_text,
 )
+from polysift._models import check_type
 from polysift._params import check_choice
 from polysift._types import FloatArray
 from polysift.search import FPCClassifierCV
@@ -138,7 +138,7 @@ class SearchCurveDisplay:
         SearchCurveDisplay
             The display, drawn.
         """
-        check_type(cls, estimator, FPCClassifierCV)
+        check_type(f"{cls.__name__} draws", estimator, FPCClassifierCV)
         check_choice("param", param, tuple(PARAMETERS))
         check_choice("by", by, ("scaler", "solver", None))
         check_is_fitted(estimator, "cv_results_")
@@ -151,7 +151,7 @@ class SearchCurveDisplay:
         display = cls(
             [curve for curve in curves if curve.values],  # a time limit may leave none
             param=param,
-            score_name=_score_name(estimator.scoring),
+            score_name=score_name(estimator.scoring),
             chosen=(results["params"][best][param], float(results["mean_test_score"][best])),
             n_splits=estimator.n_splits_,
         )
@@ -289,7 +289,7 @@ class SearchCurveDisplay:
         axis.set_minor_locator(ticker.NullLocator())
 
 
-def _score_name(scoring: Any) -> str:
+def score_name(scoring: Any) -> str:
     if scoring is None or isinstance(scoring, str):
         return scoring or "accuracy"
     metric = getattr(scoring, "_score_func", scoring)  # of what make_scorer returns

@@ -289,7 +289,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             "random_state_": seed,
             "timings_": trained.timings,
             "training_summary_": trained.summary,
-            "rho_": result.rho,
+            "rho_": float(result.rho),
             "n_iter_": result.n_iter,
             "status_": result.status.word,
             "status_message_": result.status.value,

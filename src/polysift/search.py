@@ -250,14 +250,14 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         self.cv_results_ = _cv_results(found)
         self.best_index_ = found.best
         self.best_params_ = {"centers": self.centers, **best.params}
-        self.best_score_ = best.mean
+        self.best_score_ = float(best.mean)
         self.n_splits_ = len(best.scores)
         self.n_iter_ = round(best.iterations)
         self.status_ = "finished" if found.status is None else found.status.word
         if found.model is not None and found.model.result.status is Status.INTERRUPTED:
             self.status_ = "interrupted"
         self.timings_ = found.timings
-        self.time_saved_ = found.seconds_alone - found.timings["total"]
+        self.time_saved_ = float(found.seconds_alone - found.timings["total"])
         self.random_state_ = seed
         for name in ("best_estimator_", "calibrator_", "calibration_report_"):
             self.__dict__.pop(name, None)

@@ -1,0 +1,318 @@
+"""The options of the command line, in groups: how data are read, models made, outputs written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from polysift._console import WrongUsage, busy
+from polysift._option_values import (
+    centers,
+    class_weight,
+    count_or_share,
+    duration,
+    items,
+    memory,
+    values,
+    whole_or_auto,
+)
+
+if TYPE_CHECKING:
+    from polysift import DataSource
+
+DATA, MODEL, BUDGET, OUTPUT = "Data", "Model", "Budget", "Output"
+
+
+def option(panel: str, text: str, default: str | None = None, *names: str, **more: Any) -> Any:
+    """Return an option of a panel; ``default`` is what leaving it out means, in words."""
+    shown: Any = False if default is None else default
+    return typer.Option(*names, help=text, show_default=shown, rich_help_panel=panel, **more)
+
+
+@dataclass
+class Reading:
+    """How a file is read."""
+
+    columns: Annotated[
+        Any,
+        option(
+            DATA,
+            "Features, by name or position: a,b,c.",
+            "all others",
+            parser=items,
+            metavar="a,b,...",
+        ),
+    ] = None
+    drop: Annotated[
+        Any, option(DATA, "Columns that are no features: id,day.", parser=items, metavar="a,b,...")
+    ] = None
+    format: Annotated[
+        Literal["parquet", "csv", "libsvm", "npy", "npz", "arrow"] | None,
+        option(DATA, "Format.", "by the file's ending"),
+    ] = None
+    header: Annotated[
+        bool | None, option(DATA, "CSV: whether the first row names the columns.", "inferred")
+    ] = None
+    delimiter: Annotated[str | None, option(DATA, "CSV: what separates fields.", "inferred")] = None
+    column_types: Annotated[
+        Any,
+        option(
+            DATA,
+            "CSV: types that are inferred wrongly: label=string.",
+            parser=items,
+            metavar="a=TYPE,...",
+        ),
+    ] = None
+    n_features: Annotated[
+        int | None, option(DATA, "libsvm: how many features there are.", "as in the file")
+    ] = None
+
+    def open(
+        self,
+        path: str,
+        *,
+        target: str | None = None,
+        weight: str | None = None,
+        names: Any = None,
+        quiet: bool = True,
+    ) -> DataSource:
+        """Open a file; ``names`` are the features to take where none were asked for."""
+        from polysift._readers import format_of, open_data
+
+        columns = self.columns
+        if columns is None and not self.drop and names is not None:
+            kind = format_of(path, self.format)
+            columns = list(map(str, names)) if kind in ("csv", "parquet", "arrow") else None
+        types = dict(item.rpartition("=")[::2] for item in self.column_types or ())
+        with busy(f"reading {path}", quiet=quiet):
+            return open_data(
+                path,
+                target,
+                weight,
+                columns,
+                drop=self.drop or (),
+                format=self.format,
+                header=self.header,
+                delimiter=_unescaped(self.delimiter),
+                column_types=types,
+                n_features=self.n_features,
+            )
+
+
+def _unescaped(delimiter: str | None) -> str | None:
+    return "\t" if delimiter in ("\\t", "tab") else delimiter
+
+
+@dataclass
+class Labels:
+    """Which columns hold labels and weights."""
+
+    target: Annotated[
+        str | None,
+        option(DATA, "Column of the labels, by name or position.", None, "--target", "-t"),
+    ] = None
+    weight: Annotated[str | None, option(DATA, "Column of the sample weights.")] = None
+
+    def open(self, path: str, reading: Reading, *, quiet: bool, names: Any = None) -> DataSource:
+        """Open a file that has labels."""
+        source = reading.open(
+            path, target=self.target, weight=self.weight, names=names, quiet=quiet
+        )
+        if not source.has_labels:
+            known = names is None and source.names is not None
+            have = f" Its columns are {', '.join(source.names or ())}." if known else ""
+            raise WrongUsage(f"Name the column of the labels of {path} with --target.{have}")
+        return source
+
+
+@dataclass
+class Solver:
+    """What a fit and a search share."""
+
+    alpha: Annotated[float | None, option(MODEL, "Weight of the proximal term.", "1.0")] = None
+    beta: Annotated[
+        float | None,
+        option(MODEL, "Augmented Lagrangian parameter.", "1, or 0.1/m for converged"),
+    ] = None
+    tol: Annotated[float | None, option(MODEL, "When to stop.", "5e-4, or 1e-3 for converged")] = (
+        None
+    )
+    centers: Annotated[
+        Any,
+        option(
+            MODEL,
+            "Where centers come from: auto, uniform, first, random, or points in an .npy file.",
+            "auto",
+            parser=centers,
+            metavar="NAME|FILE",
+        ),
+    ] = None
+    class_weight: Annotated[
+        Any,
+        option(
+            MODEL,
+            "Weights of the classes: balanced, or yes=2,no=1.",
+            parser=class_weight,
+            metavar="balanced|a=2,b=1",
+        ),
+    ] = None
+    calibration: Annotated[
+        Literal["sigmoid", "isotonic"] | None,
+        option(MODEL, "How scores become probabilities.", "no probabilities"),
+    ] = None
+    random_state: Annotated[
+        int | None, option(MODEL, "Seed of the centers.", "drawn anew", "--seed")
+    ] = None
+    n_jobs: Annotated[
+        int | None, option(BUDGET, "Threads.", "all cores", "--jobs", "--n-jobs", "-j")
+    ] = None
+    memory_limit: Annotated[
+        Any,
+        option(
+            BUDGET,
+            "What to allocate beside the input: 2GB, bytes, or a share of what is free.",
+            "half of what is free",
+            parser=memory,
+            metavar="SIZE",
+        ),
+    ] = None
+    time_limit: Annotated[
+        Any,
+        option(
+            BUDGET,
+            "Seconds (or 10m, 2h) after which the latest model is taken.",
+            parser=duration,
+            metavar="TIME",
+        ),
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        option(BUDGET, "Folder in which the state is saved; the same command goes on from there."),
+    ] = None
+
+
+@dataclass
+class Model:
+    """What a fit has of its own."""
+
+    degree: Annotated[int | None, option(MODEL, "Degree of the kernel.", "3", min=1)] = None
+    n_centers: Annotated[
+        Any, option(MODEL, "Number of centers.", "auto", parser=whole_or_auto, metavar="N|auto")
+    ] = None
+    scaler: Annotated[
+        Literal["minmax", "standard", "quantile", "none"] | None,
+        option(MODEL, "How columns are scaled.", "minmax"),
+    ] = None
+    solver: Annotated[
+        Literal["paper", "converged"] | None, option(MODEL, "How to minimise.", "paper")
+    ] = None
+    rho: Annotated[
+        float | None, option(MODEL, "alpha / beta relative to trace(G) / n.", "by alpha")
+    ] = None
+    max_iter: Annotated[
+        int | None, option(MODEL, "Iterations at most.", "5, or 300 for converged", min=1)
+    ] = None
+
+
+@dataclass
+class Candidates:
+    """What a search has of its own; lists are separated by commas."""
+
+    degrees: Annotated[
+        Any, option(MODEL, "Degrees: auto, paper, or 1,2,3.", "auto", parser=values, metavar="LIST")
+    ] = None
+    n_centers: Annotated[
+        Any,
+        option(
+            MODEL, "Numbers of centers: auto, or 100,400.", "auto", parser=values, metavar="LIST"
+        ),
+    ] = None
+    scalers: Annotated[
+        Any, option(MODEL, "Scalers.", "minmax,quantile", parser=values, metavar="LIST")
+    ] = None
+    rhos: Annotated[
+        Any, option(MODEL, "Ratios rho.", "none,1e-9,1e-6,1e-3", parser=values, metavar="LIST")
+    ] = None
+    solvers: Annotated[
+        Any, option(MODEL, "Solvers.", "paper,converged", parser=values, metavar="LIST")
+    ] = None
+    max_iter: Annotated[
+        Any,
+        option(
+            MODEL,
+            "Where the converged solver is read off.",
+            "30,100,300",
+            parser=values,
+            metavar="LIST",
+        ),
+    ] = None
+    cv: Annotated[
+        Any,
+        option(
+            MODEL,
+            "Folds, or the share of the rows to validate on: 0.25.",
+            "5",
+            parser=count_or_share,
+            metavar="N|SHARE",
+        ),
+    ] = None
+    scoring: Annotated[str | None, option(MODEL, "scikit-learn's name of a score.", "accuracy")] = (
+        None
+    )
+    one_standard_error: Annotated[
+        bool,
+        option(
+            MODEL,
+            "Take the smallest model within one standard error of the best.",
+            None,
+            "--one-standard-error",
+        ),
+    ] = False
+    screen: Annotated[
+        bool, option(MODEL, "Whether candidates that do badly stop early.", "screen")
+    ] = True
+
+
+@dataclass
+class Output:
+    """What is written and printed."""
+
+    output: Annotated[
+        Path, option(OUTPUT, "The model file.", "model.polysift", "--output", "-o")
+    ] = Path("model.polysift")
+    report: Annotated[Path | None, option(OUTPUT, "A page about it: report.html.")] = None
+    force: Annotated[bool, option(OUTPUT, "Replace files that exist.", None, "--force", "-f")] = (
+        False
+    )
+    json: Annotated[bool, option(OUTPUT, "Print the result as JSON.", None, "--json")] = False
+    quiet: Annotated[
+        bool, option(OUTPUT, "Print nothing but errors and warnings.", None, "--quiet", "-q")
+    ] = False
+
+    def check(self) -> None:
+        """Raise before the work if a file could not be written after it."""
+        check_file(self.output, force=self.force)
+        if self.report is not None:
+            check_file(self.report, force=self.force)
+
+
+def check_file(path: Path, *, force: bool, endings: tuple[str, ...] = ()) -> None:
+    """Raise unless an output file can be written."""
+    from polysift._files import check_output
+
+    try:
+        check_output(path, overwrite=force, endings=endings)
+    except FileExistsError:
+        raise WrongUsage(f"{path} exists already. Replace it with --force.") from None
+    except (OSError, ValueError) as error:
+        raise WrongUsage(str(error)) from error
+
+
+def given(*groups: Any) -> dict[str, Any]:
+    """Return the options of groups that were given, under the names of parameters."""
+    pairs = ((item.name, getattr(group, item.name)) for group in groups for item in fields(group))
+    chosen = {name: value for name, value in pairs if value is not None}
+    return {name: None if str(value) == "none" else value for name, value in chosen.items()}

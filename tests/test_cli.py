@@ -1,0 +1,552 @@
+"""The command line: what it prints, writes and returns; the obvious mistakes."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import fields
+from pathlib import Path
+from shlex import split
+
+import numpy as np
+import pandas as pd
+import pytest
+
+typer = pytest.importorskip("typer", reason="the command line needs polysift[cli]")
+from typer.testing import CliRunner  # noqa: E402
+
+import polysift  # noqa: E402
+from conftest import load_real, noisy_problem  # noqa: E402
+from polysift import FPCClassifier, FPCClassifierCV  # noqa: E402
+from polysift._console import state  # noqa: E402
+from polysift._options import Candidates, Model, Solver  # noqa: E402
+from polysift.cli import app  # noqa: E402
+
+PROGRAM = Path(sys.executable).with_name("polysift")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """Return an empty folder, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(state, "debug", False)
+    return tmp_path
+
+
+@pytest.fixture
+def problem(here, rng) -> pd.DataFrame:
+    """Write train.csv and train.parquet, test.csv and test.parquet; return the test rows."""
+    X, y = noisy_problem(rng, 1200, 3, noise=0.05)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame["label"] = np.where(y > 0, "yes", "no")
+    for name, rows in (("train", frame[:800]), ("test", frame[800:])):
+        rows.to_csv(f"{name}.csv", index=False)
+        rows.to_parquet(f"{name}.parquet", index=False)
+    return frame[800:].reset_index(drop=True)
+
+
+def run(command: str, code: int = 0):
+    """Run a command in this process, and check its exit code."""
+    outcome = CliRunner().invoke(app, split(command))
+    if outcome.exception is not None and not isinstance(outcome.exception, SystemExit):
+        raise outcome.exception
+    assert outcome.exit_code == code, (outcome.stdout, outcome.stderr)
+    return outcome
+
+
+def call(command: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """Run the installed command in a process of its own, and check its exit code."""
+    words = [str(PROGRAM), *split(command)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stderr
+    return done
+
+
+class TestWhole:
+    """From data to predictions through the installed command."""
+
+    @pytest.mark.parametrize("ending", ["csv", "parquet"])
+    def test_real_data(self, here, ending):
+        ort = pytest.importorskip("onnxruntime", reason="the export needs polysift[onnx]")
+        X, y = load_real("htru2")
+        order = np.random.default_rng(0).permutation(len(y))[:6000]
+        frame = pd.DataFrame(X[order], columns=[f"x{j}" for j in range(X.shape[1])])
+        frame["kind"] = np.where(y[order] > 0, "pulsar", "noise")
+        for name, rows in (("train", frame[:4000]), ("test", frame[4000:])):
+            path = here / f"{name}.{ending}"
+            rows.to_csv(path, index=False) if ending == "csv" else rows.to_parquet(path)
+        data, test = f"train.{ending}", f"test.{ending}"
+
+        made = call(
+            f"fit {data} --target kind --degree 2 --seed 0 --json --validation {test} "
+            "--calibration sigmoid --report report.html"
+        )
+        fitted = json.loads(made.stdout)
+        assert fitted["rows"] == 4000
+        assert fitted["validation"]["accuracy"] > 0.96
+        assert fitted["training"]["roc_auc"] > 0.95
+        assert "Convergence" in (here / "report.html").read_text()
+
+        tuned = call(
+            f"tune {data} -t kind --degrees 1,2 --solvers paper --seed 0 -o "
+            "tuned.polysift --calibration isotonic --top 3"
+        )
+        assert "the best of" in tuned.stdout
+        assert "degree" in tuned.stdout
+
+        judged = json.loads(call(f"evaluate tuned.polysift {test} -t kind --json").stdout)
+        for name in ("accuracy", "balanced_accuracy", "roc_auc", "log_loss", "confusion_matrix"):
+            assert judged[name] is not None
+        assert judged["accuracy"] > 0.96
+        assert np.sum(judged["confusion_matrix"]) == 2000
+
+        call(f"predict tuned.polysift {test} -o out.parquet --scores --proba")
+        out = pd.read_parquet("out.parquet")
+        assert list(out) == ["prediction", "score", "probability_noise", "probability_pulsar"]
+        truth = frame["kind"][4000:].to_numpy()
+        assert np.mean(out["prediction"] == truth) == judged["accuracy"]
+
+        seen = call("inspect tuned.polysift").stdout
+        assert "4,000 rows x 8 features" in seen
+        assert "noise" in seen
+
+        call("export tuned.polysift tuned.onnx")
+        session = ort.InferenceSession("tuned.onnx")
+        rows = frame.drop(columns="kind")[4000:].to_numpy()
+        label, score, *_ = session.run(None, {"X": rows})
+        np.testing.assert_allclose(score, out["score"], atol=1e-10)
+        assert (label == out["prediction"]).all()
+
+    def test_csv_and_parquet_give_the_same_model(self, problem):
+        for ending in ("csv", "parquet"):
+            run(f"fit train.{ending} -t label --seed 0 -o {ending}.polysift")
+        one, other = (polysift.load(f"{ending}.polysift") for ending in ("csv", "parquet"))
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+
+    def test_the_model_is_that_of_the_library(self, problem):
+        run(
+            "fit train.parquet -t label --seed 5 --solver converged --tol 0.01 "
+            "--degree 2 --scaler standard --n-centers 7 --jobs 1"
+        )
+        train = pd.read_parquet("train.parquet")
+        own = FPCClassifier(
+            degree=2, solver="converged", tol=0.01, scaler="standard", n_centers=7, random_state=5
+        ).fit(train.drop(columns="label"), train["label"])
+        loaded = polysift.load("model.polysift")
+        np.testing.assert_array_equal(loaded.coef_, own.coef_)
+        assert loaded.get_params() == own.get_params() | {"n_jobs": 1}
+
+
+class TestStart:
+    def test_help_and_version_are_light(self):
+        heavy = "{'sklearn', 'scipy', 'numpy', 'pyarrow', 'matplotlib', 'onnx'}"
+        code = (
+            "import sys\nfrom polysift.__main__ import main\n"
+            "try: main()\nexcept SystemExit: pass\n"
+            f"print({heavy} & set(sys.modules), file=sys.stderr)"
+        )
+        for arguments in (["--version"], ["fit", "--help"]):
+            done = subprocess.run(
+                [sys.executable, "-c", code, *arguments], capture_output=True, text=True
+            )
+            assert done.stderr.strip() == "set()"
+
+    def test_version(self):
+        assert run("--version").stdout.strip() == f"polysift {polysift.__version__}"
+        assert call("--version").stdout == run("--version").stdout
+
+    def test_help_names_all_commands(self):
+        text = run("--help").stdout
+        for name in ("fit", "tune", "predict", "evaluate", "inspect", "export", "demo"):
+            assert name in text
+        assert "completion" in text
+
+    def test_module(self):
+        done = subprocess.run(
+            [sys.executable, "-m", "polysift", "--version"], capture_output=True, text=True
+        )
+        assert done.stdout.startswith("polysift ")
+
+    @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+    def test_completion(self, shell):
+        words = {"bash": {"COMP_WORDS": "polysift ev", "COMP_CWORD": "1"}}.get(
+            shell,
+            {"_TYPER_COMPLETE_ARGS": "polysift ev", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+        )
+        asked = os.environ | words | {"_POLYSIFT_COMPLETE": f"complete_{shell}"}
+        done = subprocess.run([str(PROGRAM)], env=asked, capture_output=True, text=True)
+        assert "evaluate" in done.stdout
+
+    def test_without_typer(self, here):
+        code = "import sys\nsys.modules['typer'] = None\nfrom polysift.__main__ import main\nmain()"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert "pip install 'polysift[cli]'" in done.stderr
+
+
+def test_every_parameter_has_an_option():
+    def names(*groups):
+        return {field.name for group in groups for field in fields(group)}
+
+    model = set(inspect.signature(FPCClassifier).parameters)
+    assert names(Model, Solver) | {"warm_start", "verbose"} == model
+    search = set(inspect.signature(FPCClassifierCV).parameters)
+    assert names(Candidates, Solver) | {"refit", "verbose"} == search
+    options = run("fit --help").stdout
+    for name in model - {"verbose", "random_state"}:
+        assert f"--{name.replace('_', '-')}" in options
+
+
+class TestFit:
+    def test_options_reach_the_model(self, problem):
+        run(
+            "fit train.csv -t label --alpha 2 --beta 0.5 --max-iter 3 --class-weight "
+            "balanced --memory-limit 1GB --time-limit 10m --centers random "
+            "--n-centers auto --scaler none --checkpoint ck --calibration isotonic "
+            "--seed 1 --rho 1e-3 --tol 0"
+        )
+        params = polysift.load("model.polysift").get_params()
+        expected = {
+            "alpha": 2.0,
+            "beta": 0.5,
+            "max_iter": 3,
+            "class_weight": "balanced",
+            "memory_limit": "1GB",
+            "time_limit": 600.0,
+            "centers": "random",
+            "n_centers": "auto",
+            "scaler": None,
+            "calibration": "isotonic",
+            "random_state": 1,
+            "rho": 1e-3,
+            "tol": 0.0,
+            "verbose": 0,
+        }
+        assert {name: params[name] for name in expected} == expected
+        assert Path("ck").is_dir()
+
+    def test_given_centers_weights_and_columns(self, problem):
+        np.save("points.npy", np.array([[0.1, 0.2], [0.5, 0.5], [0.9, 0.1]]))
+        train = pd.read_csv("train.csv")
+        train["w"] = np.arange(len(train)) % 3
+        train.to_csv("weighted.csv", index=False)
+        run(
+            "fit weighted.csv -t label --weight w --drop c --seed 0 --centers "
+            "points.npy --class-weight yes=2,no=1"
+        )
+        model = polysift.load("model.polysift")
+        assert list(model.feature_names_in_) == ["a", "b"]
+        assert model.n_centers_ == 3
+        assert model.class_weight == {"yes": 2.0, "no": 1.0}
+        own = FPCClassifier(
+            centers=np.load("points.npy"), class_weight={"yes": 2.0, "no": 1.0}, random_state=0
+        )
+        own.fit(train[["a", "b"]], train["label"], train["w"])
+        np.testing.assert_array_equal(model.coef_, own.coef_)
+        run("fit weighted.csv -t 3 --columns a,1 -o other.polysift")
+        assert list(polysift.load("other.polysift").feature_names_in_) == ["a", "b"]
+
+    def test_what_is_printed(self, problem):
+        shown = run("fit train.csv -t label --validation test.csv --seed 0")
+        for text in (
+            "model.polysift",
+            "800 rows x 3 features of train.csv",
+            "training",
+            "validation",
+            "accuracy",
+            "area under ROC",
+            "time",
+        ):
+            assert text in shown.stdout
+        assert "iteration 1" in shown.stderr, "progress goes to standard error"
+        assert "iteration 1," not in shown.stdout
+        quiet = run("fit train.csv -t label -q --force")
+        assert quiet.stdout == "" and quiet.stderr == ""
+
+    def test_json(self, problem):
+        shown = run("fit train.csv -t label --json --seed 3")
+        result = json.loads(shown.stdout)
+        model = polysift.load("model.polysift")
+        assert result["n_centers"] == model.n_centers_
+        assert result["classes"] == ["no", "yes"]
+        assert result["random_state"] == 3
+        train = pd.read_csv("train.csv")
+        accuracy = model.score(train[["a", "b", "c"]], train["label"])
+        assert result["training"]["accuracy"] == pytest.approx(accuracy, abs=1e-12)
+
+    def test_dry_run(self, problem):
+        shown = run("fit train.csv -t label --dry-run")
+        assert "peak memory" in shown.stdout
+        assert json.loads(run("fit train.csv -t label --dry-run --json").stdout)["rows"] == 800
+        assert not Path("model.polysift").exists()
+
+    def test_report(self, problem):
+        run("fit train.csv -t label --report page.html --validation test.csv")
+        page = Path("page.html").read_text()
+        assert "polysift" in page and "validation" in page
+
+    def test_warm_start(self, problem):
+        first = run("fit train.csv -t label --solver converged --max-iter 3 --seed 0")
+        assert "Warning: " in first.stderr and "max_iter=3" in first.stderr
+        run("fit train.csv -t label --warm-start model.polysift --max-iter 40 -o more.polysift")
+        one, more = polysift.load("model.polysift"), polysift.load("more.polysift")
+        assert more.history_["objective"][-1] < one.history_["objective"][-1]
+        np.testing.assert_array_equal(one.centers_, more.centers_)
+
+    def test_libsvm_needs_no_target(self, here, rng):
+        lines = [
+            f"{rng.integers(0, 2) * 2 - 1} 1:{a:.3f} 3:{b:.3f}" for a, b in rng.random((50, 2))
+        ]
+        Path("rows.svm").write_text("\n".join(lines) + "\n")
+        run("fit rows.svm --degree 2")
+        run("evaluate model.polysift rows.svm")
+        run("predict model.polysift rows.svm -o out.csv")
+        assert len(pd.read_csv("out.csv")) == 50
+
+
+class TestTune:
+    def test_options_reach_the_search(self, problem):
+        shown = run(
+            "tune train.csv -t label --degrees 1,2 --n-centers 4,auto --scalers minmax,none", code=2
+        )
+        assert "n_centers" in shown.stderr
+        shown = run(
+            "tune train.csv -t label --degrees 1,2 --n-centers 3,8 --scalers "
+            "minmax,none --rhos none,1e-3 --solvers paper --max-iter 10,20 --cv 3 "
+            "--scoring roc_auc --seed 0 --one-standard-error --no-screen --top 2 "
+            "--validation test.csv"
+        )
+        params = polysift.load("model.polysift").get_params()
+        expected = {
+            "degrees": [1, 2],
+            "n_centers": [3, 8],
+            "scalers": ["minmax", None],
+            "rhos": [None, 1e-3],
+            "solvers": "paper",
+            "max_iter": [10, 20],
+            "cv": 3,
+            "scoring": "roc_auc",
+            "one_standard_error": True,
+            "screen": False,
+        }
+        assert {name: params[name] for name in expected} == expected
+        table = shown.stdout.split("the best of")[1].splitlines()
+        assert table[1].split()[:3] == ["rank", "score", "std"]
+        assert table[2].split()[0] == "1" and table[3].split()[0] == "2"
+
+    def test_json_and_share(self, problem):
+        shown = run(
+            "tune train.csv -t label --degrees 2 --solvers paper --cv 0.25 --json "
+            "--report tuned.html"
+        )
+        result = json.loads(shown.stdout)
+        assert result["best_params"]["degree"] == 2
+        assert result["n_splits"] == 1
+        assert 0.5 < result["best_score"] <= 1
+        assert 'id="search"' in Path("tuned.html").read_text()
+
+
+class TestUse:
+    @pytest.fixture(autouse=True)
+    def model(self, problem):
+        run("fit train.csv -t label --seed 0 --calibration sigmoid")
+
+    @pytest.mark.parametrize("ending", ["csv", "parquet"])
+    def test_predict(self, problem, ending):
+        run(f"predict model.polysift test.{ending} -o out.{ending}")
+        out = pd.read_csv("out.csv") if ending == "csv" else pd.read_parquet("out.parquet")
+        model = polysift.load("model.polysift")
+        assert list(out) == ["prediction"]
+        assert (out["prediction"] == model.predict(problem[["a", "b", "c"]])).all()
+
+    def test_evaluate(self, problem):
+        judged = json.loads(run("evaluate model.polysift test.csv -t label --json").stdout)
+        model = polysift.load("model.polysift")
+        X, y = problem[["a", "b", "c"]], problem["label"]
+        assert judged["accuracy"] == model.score(X, y)
+        table = run("evaluate model.polysift test.csv -t label --report e.html")
+        assert f"{100 * judged['accuracy']:.2f} %" in table.stdout
+        assert "true class (down)" in table.stdout
+        assert Path("e.html").exists()
+
+    def test_inspect(self):
+        shown = run("inspect model.polysift").stdout
+        for text in ("800 rows", "degree 3", "a, b, c", "calibration='sigmoid'", "no (", "yes ("):
+            assert text in shown
+        result = json.loads(run("inspect model.polysift --json").stdout)
+        assert result["kind"] == "FPCClassifier"
+        assert result["feature_names"] == ["a", "b", "c"]
+
+    def test_export(self, problem):
+        ort = pytest.importorskip("onnxruntime", reason="the export needs polysift[onnx]")
+        run("export model.polysift model.onnx --input-type float32")
+        session = ort.InferenceSession("model.onnx")
+        rows = problem[["a", "b", "c"]].astype(np.float32)
+        label = session.run(["label"], {"X": rows.to_numpy()})[0]
+        assert (label == polysift.load("model.polysift").predict(rows)).all()
+
+
+class TestMistakes:
+    """Each gets an exit code, a message that helps, and costs nothing."""
+
+    @pytest.mark.parametrize(
+        ("command", "code", "texts"),
+        [
+            ("fit absent.csv -t label", 1, ["no file absent.csv"]),
+            ("fit train.csv -t lable", 1, ["no column 'lable'", "mean 'label'"]),
+            ("fit train.csv", 1, ["label"]),
+            ("fit test.parquet -t a", 1, ["label"]),
+            ("fit garbage.parquet -t label", 1, ["garbage.parquet", "not a readable"]),
+            ("fit train.csv -t label -o none/m.polysift", 2, ["folder none"]),
+            ("fit train.csv -t label -o kept.polysift", 2, ["--force"]),
+            ("fit train.csv -t label --report kept.polysift", 2, ["--force"]),
+            ("fit train.csv -t label -o .", 2, ["folder"]),
+            ("fit train.csv -t label --degree 0", 2, ["--degree"]),
+            ("fit train.csv -t label --degree two", 2, ["--degree"]),
+            ("fit train.csv -t label --n-centers few", 2, ["--n-centers", "auto"]),
+            ("fit train.csv -t label --solver best", 2, ["--solver"]),
+            ("fit train.csv -t label --alpha -1", 2, ["alpha must be"]),
+            ("fit train.csv -t label --time-limit soon", 2, ["--time-limit"]),
+            ("fit train.csv -t label --memory-limit 1kB", 1, ["memory_limit"]),
+            ("fit train.csv -t label --class-weight yes", 2, ["--class-weight"]),
+            ("fit train.csv -t label --centers no.npy", 2, ["--centers", "no.npy"]),
+            ("fit train.csv -t label --validation no.csv", 1, ["no.csv"]),
+            ("fit train.csv -t label --validation train.csv", 2, ["itself"]),
+            ("fit train.csv -t label --columns a --drop b", 1, ["drop"]),
+            ("fit train.csv -t label --wat", 2, ["--wat"]),
+            ("fit train.csv -t label --warm-start no", 1, ["model file no"]),
+            ("tune train.csv -t label --degrees x", 2, ["degrees"]),
+            ("tune train.csv -t label --cv lots", 2, ["--cv"]),
+            ("predict kept.polysift test.csv", 2, ["--output"]),
+            ("predict kept.polysift test.csv -o x.txt", 2, [".parquet or .csv"]),
+            ("predict kept.polysift test.csv -o x.csv", 1, ["kept.polysift"]),
+            ("predict train.csv test.csv -o x.csv", 1, ["train.csv"]),
+            ("evaluate absent.polysift test.csv -t label", 1, ["absent.polysift"]),
+            ("inspect .", 1, ["."]),
+            ("export kept.polysift none/x.onnx", 2, ["folder none"]),
+            ("demo --output none/x.png", 2, ["folder none"]),
+            ("wat", 2, ["wat"]),
+        ],
+    )
+    def test_message(self, problem, command, code, texts):
+        Path("kept.polysift").write_text("precious")
+        Path("garbage.parquet").write_text("PAR1 or not")
+        before = {path.name: path.read_bytes() for path in Path().iterdir()}
+        outcome = run(command, code)
+        for text in texts:
+            assert text in outcome.stderr.replace("\n", " ")
+        assert "Traceback" not in outcome.stderr
+        assert outcome.stdout == ""
+        after = {path.name: path.read_bytes() for path in Path().iterdir()}
+        assert after == before, "nothing is lost, and nothing half-written stays"
+
+    def test_a_model_that_does_not_fit_the_data(self, problem):
+        run("fit train.csv -t label --seed 0")
+        problem[["a", "label"]].to_csv("short.csv", index=False)
+        outcome = run("predict model.polysift short.csv -o x.csv", code=1)
+        assert "no column 'b'" in outcome.stderr
+        problem.assign(label=1).to_csv("numbers.csv", index=False)
+        outcome = run("evaluate model.polysift numbers.csv -t label", code=1)
+        assert "can never be equal" in outcome.stderr
+        outcome = run("predict model.polysift test.csv -o x.csv --proba", code=1)
+        assert "calibration" in outcome.stderr
+        assert not Path("x.csv").exists()
+
+    @pytest.mark.parametrize("place", ["before", "after"])
+    def test_debug_shows_where(self, problem, place):
+        command = "fit absent.csv -t label"
+        outcome = run(f"--debug {command}" if place == "before" else f"{command} --debug", code=1)
+        assert "Traceback" in outcome.stderr and "_readers.py" in outcome.stderr
+
+    def test_brackets_in_names_are_not_markup(self, here):
+        assert "matches [red]x[/red].csv" in run("fit [red]x[/red].csv", code=1).stderr
+
+
+LONG = (
+    "fit long.parquet -t y --solver converged --max-iter 3000 --tol 1e-9 --degree 4 --seed 0 "
+    "--jobs 1"
+)
+"""It takes many seconds, with an iteration every few milliseconds."""
+
+
+class TestStopping:
+    @pytest.fixture(autouse=True)
+    def data(self, here, rng):
+        X, y = noisy_problem(rng, 60_000, 6)
+        pd.DataFrame(X, columns=list("abcdef")).assign(y=y).to_parquet("long.parquet")
+
+    @staticmethod
+    def start_until(command: str, seen: str) -> subprocess.Popen[str]:
+        """Start the installed command, and return it once it has said something."""
+        process = subprocess.Popen(
+            [str(PROGRAM), *split(command)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for line in process.stderr:
+            if seen in line:
+                return process
+        raise AssertionError(f"it ended with {process.wait()} without saying {seen!r}")
+
+    def test_interrupt(self):
+        process = self.start_until(LONG, "iteration 3,")
+        process.send_signal(signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "Interrupted: the latest model is in model.polysift" in stderr
+        assert "Traceback" not in stderr
+        assert stdout == ""
+        model = polysift.load("model.polysift")
+        assert model.status_ == "interrupted" and model.n_iter_ >= 3
+
+    def test_interrupt_before_there_is_a_model(self):
+        with subprocess.Popen(
+            [str(PROGRAM), *split(LONG)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            time.sleep(0.6)  # while it imports
+            process.send_signal(signal.SIGINT)
+            _, stderr = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert "Traceback" not in stderr
+        assert not Path("model.polysift").exists()
+
+    def test_resume_after_a_kill(self):
+        short = LONG.replace("3000", "40")
+        run(f"{short} -o whole.polysift -q")
+        command = f"{short} --checkpoint state -o resumed.polysift"
+        process = self.start_until(command, "iteration 3,")
+        for _ in range(200):
+            if list(Path("state").glob("*.state")):
+                break
+            time.sleep(0.02)
+        process.kill()
+        process.communicate()
+        assert not Path("resumed.polysift").exists()
+        run(command)
+        whole, resumed = (polysift.load(f"{name}.polysift") for name in ("whole", "resumed"))
+        np.testing.assert_array_equal(whole.coef_, resumed.coef_)
+
+
+def test_demo(here):
+    shown = run("demo --rows 20000")
+    for word in (
+        "rows",
+        "degree",
+        "centers",
+        "iterations",
+        "training time",
+        "rows per second",
+        "peak memory",
+        "train error",
+        "test error",
+        "Bayes",
+    ):
+        assert word in shown.stdout
+    assert Path("polysift-demo.png").read_bytes().startswith(b"\x89PNG")
+    assert [path.name for path in here.iterdir()] == ["polysift-demo.png"]
