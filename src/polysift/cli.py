@@ -12,6 +12,7 @@ from polysift._console import Debug, guarded, state
 from polysift._model_commands import evaluate, export, inspect, predict
 from polysift._option_groups import grouped
 from polysift._options import check_file
+from polysift._reproduce_command import app as reproduce
 from polysift._train_commands import fit, tune
 
 app = typer.Typer(
@@ -42,6 +43,7 @@ def main(
 
 for command in (fit, tune, predict, evaluate, inspect, export):
     app.command()(command)
+app.add_typer(reproduce, name="reproduce")
 
 
 @app.command()
