@@ -13,6 +13,7 @@ import time
 from dataclasses import replace
 from functools import partial
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -279,6 +280,10 @@ def test_markdown(study, tmp_path):
     assert (tmp_path / "images" / "simulations" / "simulation-1.svg").read_bytes() == outcome.svg
     rows = [entry for entry in text.splitlines() if entry.startswith("| ")]
     assert len(rows) == 3 + 4
+    for name in ("summary.csv", "measurements.csv"):
+        kept = Path("results", "simulations", "simulation-1", name)
+        assert f"({kept.as_posix()})" in text
+        assert (tmp_path / kept).read_bytes() == (outcome.folder / name).read_bytes()
 
 
 @pytest.fixture

@@ -61,7 +61,9 @@ def outcome(study, runs=2):
     summary = json.loads(json.dumps(study.summarise(rows), allow_nan=False))
     figure = study.draw(summary, rows)
     figure.draw_without_rendering()
-    return rows, summary, study.judge(summary, rows)
+    verdict = study.judge(summary, rows)
+    assert type(verdict.agrees) is bool
+    return rows, summary, verdict
 
 
 def named(name):

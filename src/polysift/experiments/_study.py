@@ -25,6 +25,10 @@ class Verdict:
     agrees: bool | None
     text: str
 
+    def __post_init__(self) -> None:
+        if self.agrees is not None:  # a comparison of numpy's numbers is no bool that JSON knows
+            object.__setattr__(self, "agrees", bool(self.agrees))
+
 
 @dataclass(frozen=True)
 class Study:
