@@ -14,7 +14,7 @@ demo: $(VENV)/.demo
 	$(BIN)/polysift demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest

@@ -5,10 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from dataclasses import fields
 from pathlib import Path
 from shlex import split
@@ -308,6 +310,34 @@ class TestFit:
         run("predict model.polysift rows.svm -o out.csv")
         assert len(pd.read_csv("out.csv")) == 50
 
+    @pytest.mark.parametrize(
+        ("labels", "given", "expected"),
+        [
+            ([True, False], "True=2,false=1", {True: 2.0, False: 1.0}),
+            ([1, -1], "1=2,-1=1", {1: 2.0, -1: 1.0}),
+            (["1", "x"], "1=2,x=1", {"1": 2.0, "x": 1.0}),
+        ],
+    )
+    def test_class_weight_has_the_labels_type(self, problem, labels, given, expected):
+        train = pd.read_parquet("train.parquet")
+        train["label"] = np.where(train["label"] == "yes", *labels)
+        train.to_parquet("typed.parquet")
+        for command in ("fit", "tune --degrees 1 --solvers paper"):
+            run(f"{command} typed.parquet -t label --class-weight {given} -f --seed 0")
+            assert polysift.load("model.polysift").class_weight == expected
+
+    def test_a_place_that_was_taken_meanwhile(self, problem, monkeypatch):
+        def fit(self, source, fit=FPCClassifier.fit):
+            Path("model.polysift").write_text("somebody else's")
+            return fit(self, source)
+
+        monkeypatch.setattr(FPCClassifier, "fit", fit)
+        error = run("fit train.csv -t label --seed 0", code=1).stderr
+        assert Path("model.polysift").read_text() == "somebody else's"
+        elsewhere = error.split("saved in ")[1].split(" instead")[0]
+        assert polysift.load(elsewhere).random_state_ == 0
+        Path(elsewhere).unlink()
+
 
 class TestTune:
     def test_options_reach_the_search(self, problem):
@@ -417,7 +447,14 @@ class TestMistakes:
             ("fit train.csv -t label --centers no.npy", 2, ["--centers", "no.npy"]),
             ("fit train.csv -t label --validation no.csv", 1, ["no.csv"]),
             ("fit train.csv -t label --validation train.csv", 2, ["itself"]),
-            ("fit train.csv -t label --columns a --drop b", 1, ["drop"]),
+            ("fit train.csv -t label --columns a --drop b", 2, ["drop"]),
+            ("fit train.csv -t label --column-types label", 2, ["--column-types"]),
+            ("fit train.csv -t label --delimiter ;;", 2, ["--delimiter"]),
+            ("fit train.csv -t label --memory-limit much", 2, ["--memory-limit"]),
+            ("fit train.csv -t label --seed -3", 2, ["--seed"]),
+            ("fit '' -t label", 2, ["empty"]),
+            ("fit train.csv -t label -o m --report m", 2, ["same file"]),
+            ("tune train.csv -t label --cv 1", 2, ["--cv"]),
             ("fit train.csv -t label --wat", 2, ["--wat"]),
             ("fit train.csv -t label --warm-start no", 1, ["model file no"]),
             ("tune train.csv -t label --degrees x", 2, ["degrees"]),
@@ -430,12 +467,15 @@ class TestMistakes:
             ("inspect .", 1, ["."]),
             ("export kept.polysift none/x.onnx", 2, ["folder none"]),
             ("demo --output none/x.png", 2, ["folder none"]),
+            ("demo --output x.xyz", 2, [".png"]),
+            ("fit train.csv -t label --validation numbers.csv", 1, ["never be equal"]),
             ("wat", 2, ["wat"]),
         ],
     )
     def test_message(self, problem, command, code, texts):
         Path("kept.polysift").write_text("precious")
         Path("garbage.parquet").write_text("PAR1 or not")
+        problem.assign(label=1).to_csv("numbers.csv", index=False)
         before = {path.name: path.read_bytes() for path in Path().iterdir()}
         outcome = run(command, code)
         for text in texts:
@@ -465,6 +505,131 @@ class TestMistakes:
 
     def test_brackets_in_names_are_not_markup(self, here):
         assert "matches [red]x[/red].csv" in run("fit [red]x[/red].csv", code=1).stderr
+
+
+class TestOutputs:
+    """What is there is not lost, and what is printed can be piped."""
+
+    @pytest.mark.parametrize("form", ["train.csv", "./train.csv", "{here}/train.csv", "link.csv"])
+    def test_what_is_read_is_not_replaced(self, problem, here, form):
+        Path("link.csv").symlink_to("train.csv")
+        run("fit train.csv -t label -q")
+        before = {path.name: path.read_bytes() for path in here.iterdir()}
+        output = form.format(here=here)
+        for command in (
+            f"fit train.csv -t label -o {output}",
+            f"fit train.csv -t label -o new.polysift --report {output}",
+            f"tune test.csv -t label --validation train.csv -o {output}",
+            f"predict model.polysift train.csv -o {output}",
+            f"evaluate model.polysift train.csv -t label --report {output}",
+            f"export model.polysift {output.replace('train.csv', 'model.polysift')}",
+        ):
+            if "export" in command and "link" in command:
+                continue
+            assert "is read by this command" in run(f"{command} --force", 2).stderr
+        assert {path.name: path.read_bytes() for path in here.iterdir()} == before
+
+    def test_nor_are_files_of_a_folder_or_pattern(self, problem, here):
+        Path("parts").mkdir()
+        Path("train.parquet").rename("parts/1.parquet")
+        run("fit parts -t label -q -o parts/model.polysift")
+        run("fit parts -t label -q -o parts/model.polysift --force")  # no data, so it is replaced
+        for data in ("parts", "parts/*.parquet"):
+            command = f"predict parts/model.polysift {data} -o parts/1.parquet --force"
+            assert "is read by this command" in run(command, 2).stderr
+        assert "label" in pd.read_parquet("parts/1.parquet")
+
+    @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes with names")
+    def test_no_device_is_replaced(self, problem):
+        os.mkfifo("pipe")
+        assert "a device or a pipe" in run("fit train.csv -t label -o pipe --force", 2).stderr
+        assert Path("pipe").is_fifo()
+
+    def test_a_folder_that_cannot_be_written_to_is_found_before_the_work(
+        self, problem, monkeypatch
+    ):
+        def refuse(**_):
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+        monkeypatch.setattr(FPCClassifier, "fit", None)
+        assert "cannot be written to" in run("fit train.csv -t label", 2).stderr
+
+    def test_a_mistake_after_training_tells_of_the_model(self, problem):
+        problem.assign(a=np.nan).to_parquet("holes.parquet")
+        told = run("fit train.csv -t label --validation holes.parquet", 1).stderr
+        assert "The model is saved in model.polysift." in told
+        polysift.load("model.polysift")
+
+    def test_so_does_an_interrupt(self, problem, monkeypatch):
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("polysift._evaluation.evaluate", interrupt)
+        told = run("fit train.csv -t label --validation test.csv", 130).stderr
+        assert "Interrupted: The model is saved in model.polysift." in told
+
+    @pytest.mark.parametrize("command", ["fit", "tune --degrees 1 --n-centers 5 --solvers paper"])
+    def test_the_command_of_a_report_gives_the_same_model(self, problem, monkeypatch, command):
+        words = f"{command} train.csv -t label --report page.html --force"
+        monkeypatch.setattr(sys, "argv", ["polysift", *split(words)])
+        run(words)
+        first = polysift.load("model.polysift")
+        told = re.search(r"polysift ((?:fit|tune)[^<]*--seed \d+)", Path("page.html").read_text())
+        run(told[1])
+        again = polysift.load("model.polysift")
+        X = np.random.default_rng(0).random((50, 3))
+        with warnings.catch_warnings(action="ignore"):  # of arrays without names
+            np.testing.assert_array_equal(first.decision_function(X), again.decision_function(X))
+
+    def test_names_with_commas(self, here, rng):
+        X, y = noisy_problem(rng, 200, 3)
+        pd.DataFrame(X, columns=["a,b", "c", "d e"]).assign(y=y).to_csv("d.csv", index=False)
+        run("fit d.csv -t y --columns '\"a,b\", d e'")
+        assert list(polysift.load("model.polysift").feature_names_in_) == ["a,b", "d e"]
+
+    def test_advice_names_options(self, here):
+        Path("gap.csv").write_text("a,y\n1,p\n2,\n3,n\n4,p\n")
+        assert "--column-types 'y=string'" in run("fit gap.csv -t y", 1).stderr
+        Path("bare.csv").write_text("1,0\n2,1\n3,0\n")
+        told = run("fit bare.csv -t y", 1).stderr
+        assert "--header" in told and "header=True" not in told
+
+    def test_a_pipe_gets_whole_lines(self, problem):
+        run("fit train.csv -t label --solver converged --max-iter 2 -q")
+        lines = run("inspect model.polysift").stdout.splitlines()
+        assert lines == [line.rstrip() for line in lines]
+        assert [line.split()[0] for line in lines][:2] == ["file", "trained"]
+        assert max(map(len, lines)) > 80
+
+    def test_a_reader_that_leaves(self, problem):
+        run("fit train.csv -t label -q")
+        for command in ("inspect model.polysift", "evaluate model.polysift test.csv -t label"):
+            for more in ("", " --json"):
+                read, write = os.pipe()
+                os.close(read)
+                words = [str(PROGRAM), *split(command + more)]
+                done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, text=True)
+                os.close(write)
+                assert done.returncode == 1 and done.stderr == ""
+
+    def test_letters_that_the_terminal_does_not_have(self, here, rng):
+        X, y = noisy_problem(rng, 200, 2)
+        pd.DataFrame(X, columns=["größe", "b"]).assign(y=y).to_csv("d.csv", index=False)
+        run("fit d.csv -t y -q")
+        words = [str(PROGRAM), "inspect", "model.polysift"]
+        ascii_only = os.environ | {"PYTHONIOENCODING": "ascii"}
+        done = subprocess.run(words, capture_output=True, text=True, env=ascii_only)
+        assert done.returncode == 0 and r"gr\xf6\xdfe" in done.stdout
+
+    def test_many_classes_and_long_labels(self, here, rng):
+        frame = pd.DataFrame(rng.random((90, 2)), columns=["a", "b"])
+        frame["y"] = [f"{k % 30:02d}{'z' * 500}" for k in range(90)]
+        frame.to_csv("d.csv", index=False)
+        run("fit d.csv -t y -q")
+        shown = run("evaluate model.polysift d.csv -t y").stdout
+        assert "the first 20 of 30 classes" in shown
+        assert "z" * 50 not in shown + run("inspect model.polysift").stdout
 
 
 LONG = (

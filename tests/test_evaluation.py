@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import numpy as np
 import pandas as pd
@@ -158,3 +159,16 @@ class TestFiles:
             check_output(tmp_path / "no" / "x.csv", overwrite=False)
         with pytest.raises(IsADirectoryError, match="is a folder"):
             check_output(tmp_path, overwrite=True)
+        os.mkfifo(tmp_path / "pipe")
+        with pytest.raises(ValueError, match="device or a pipe"):
+            check_output(tmp_path / "pipe", overwrite=True)
+
+    def test_rows_are_not_replaced_by_their_predictions(self, rng, tmp_path):
+        X, y = noisy_problem(rng, 100, 2)
+        path = tmp_path / "rows.parquet"
+        pd.DataFrame(X, columns=["a", "b"]).to_parquet(path)
+        clf = FPCClassifier(degree=2, random_state=0).fit(pd.read_parquet(path), y)
+        before = path.read_bytes()
+        with pytest.raises(ValueError, match="holds the rows themselves"):
+            clf.predict_to(open_data(path), path, overwrite=True)
+        assert path.read_bytes() == before

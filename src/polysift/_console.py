@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, Signature, signature
+from io import TextIOWrapper
 from typing import Annotated, Any
 
 import typer
@@ -25,10 +27,21 @@ FORESEEN = (ValueError, TypeError, OSError, ImportError, MemoryError, AttributeE
 
 NOTHING_WRITTEN = "nothing was written."
 
+OPTIONS = (
+    (r"open_data\(\.\.\., columns=(\.\.\.|\[\.\.\.\])\)", "--columns or --drop"),
+    (r"\bheader=True\b", "--header"),
+    (r"\bcolumn_types=\{'?(.+?)'?: '(\w+)'\}", r"--column-types '\1=\2'"),
+    (r"; pass overwrite=True to replace it", ". Replace it with --force"),
+)
+"""What the library advises to pass, and the options that do it."""
+
 Debug = Annotated[
     bool,
     typer.Option("--debug", help="Show where an error came from.", show_default=False),
 ]
+
+WIDE = 10_000
+"""The width of a table in a pipe or file: as wide as it needs to be."""
 
 state = {"debug": False}
 """Whether a traceback is wanted."""
@@ -44,6 +57,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(*, debug: bool, **options: Any) -> None:
         state["debug"] |= debug
+        _print_whatever()
         try:
             with _shown_warnings():
                 command(**options)
@@ -51,6 +65,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             _complain(mistake, USAGE)
         except KeyboardInterrupt as stop:
             _complain(stop if stop.args else KeyboardInterrupt(NOTHING_WRITTEN), INTERRUPTED)
+        except BrokenPipeError:  # whoever reads has enough; typer ends without a word
+            raise
         except FORESEEN as mistake:
             _complain(mistake, UNUSABLE)
 
@@ -68,7 +84,21 @@ def _complain(mistake: BaseException, code: int) -> None:
     raise typer.Exit(code) from None
 
 
+def _print_whatever() -> None:
+    """Let names pass that the terminal has no letters for: they must not end a command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _message(mistake: BaseException) -> str:
+    message = _first_message(mistake)
+    for said, meant in OPTIONS:
+        message = re.sub(said, meant, message)
+    return " ".join([message, *getattr(mistake, "__notes__", ())])
+
+
+def _first_message(mistake: BaseException) -> str:
     if isinstance(mistake, OSError) and mistake.strerror:  # str() begins with a number
         named = mistake.filename is not None and str(mistake.filename) not in mistake.strerror
         return f"{mistake.filename}: {mistake.strerror}" if named else mistake.strerror
@@ -117,7 +147,7 @@ def busy(what: str, *, quiet: bool) -> Iterator[None]:
 
 def show_json(result: dict[str, Any]) -> None:
     """Print a result to standard output, for machines."""
-    print(json.dumps(plain(result), indent=2, allow_nan=False))
+    print(json.dumps(plain(result), indent=2, allow_nan=False), flush=True)
 
 
 def plain(value: Any) -> Any:
@@ -134,13 +164,18 @@ def plain(value: Any) -> Any:
 
 
 def show_facts(facts: Sequence[tuple[str, str]]) -> None:
-    """Print names and values to standard output."""
+    """Print names and values to standard output; in a pipe, a line each."""
+    out = Console(highlight=False)
+    if not out.is_terminal:  # lines that are cut cannot be searched for
+        width = max(len(name) for name, _ in facts)
+        print(*(f"{name:<{width}}  {value}" for name, value in facts), sep="\n", flush=True)
+        return
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in facts:
         table.add_row(name, Text(value))
-    Console(highlight=False).print(table)
+    out.print(table)
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -151,6 +186,8 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     for row in rows:
         table.add_row(*map(Text, row))
     out = Console(highlight=False)
+    if not out.is_terminal:  # nobody's window is too narrow
+        out.width = WIDE
     out.print()
     if title:
         out.print(Text(title, style="bold"))

@@ -26,6 +26,9 @@ FIGURES = {
 SHOWN_CLASSES = 20
 """How many classes a line or a table of the terminal shows."""
 
+LONGEST_LABEL = 40
+"""So many letters of a label are shown."""
+
 
 def best_of(model: FPCClassifier | FPCClassifierCV) -> FPCClassifier | None:
     """Return the classifier: the given one, or the best of a search, where it was refitted."""
@@ -144,7 +147,7 @@ def model_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, str]]
     if best is not None:
         counts = zip(best.classes_, best.training_summary_["class_counts"], strict=True)
         facts.append(
-            ("classes", shortened([f"{label} ({count:,.10g})" for label, count in counts]))
+            ("classes", shortened([f"{cut(label)} ({count:,.10g})" for label, count in counts]))
         )
         names = getattr(best, "feature_names_in_", None)
         if names is not None:
@@ -169,6 +172,12 @@ def shortened(words: list[str], most: int = SHOWN_CLASSES) -> str:
     """Return words in a line; of many, the first."""
     rest = f", ... ({len(words)} in all)" if len(words) > most else ""
     return ", ".join(words[:most]) + rest
+
+
+def cut(label: Any) -> str:
+    """Return a label, of a long one beginning and end."""
+    text, half = str(label), LONGEST_LABEL // 2
+    return text if len(text) <= LONGEST_LABEL else f"{text[:half]}...{text[-half:]}"
 
 
 def percent(share: float) -> str:
@@ -196,12 +205,15 @@ def _figure(name: str, value: float | None) -> str:
 
 def confusion_table(figures: Evaluation) -> Table:
     """Return the confusion matrix, of many classes the first."""
-    labels = [str(label) for label in figures.classes[:SHOWN_CLASSES]]
+    labels = [cut(label) for label in figures.classes[:SHOWN_CLASSES]]
     rows = [
         [label, *(f"{count:,.10g}" for count in counts[:SHOWN_CLASSES])]
         for label, counts in zip(labels, figures.confusion, strict=False)
     ]
-    return "true class (down), predicted (across)", ["", *labels], rows
+    title, count = "true class (down), predicted (across)", len(figures.classes)
+    if count > len(labels):
+        title += f"; the first {len(labels)} of {count} classes, --json has them all"
+    return title, ["", *labels], rows
 
 
 def candidates_table(search: FPCClassifierCV, top: int) -> Table:

@@ -18,6 +18,8 @@ def check_output(path: Any, *, overwrite: bool, endings: Sequence[str] = ()) -> 
         raise FileNotFoundError(f"The folder {output.parent} does not exist; create it first.")
     if output.is_dir():
         raise IsADirectoryError(f"{output} is a folder; name a file.")
+    if output.exists() and not output.is_file():  # replacing it would remove it
+        raise ValueError(f"{output} is a device or a pipe; name a file.")
     if output.exists() and not overwrite:
         raise FileExistsError(f"{output} exists already; pass overwrite=True to replace it.")
     return output

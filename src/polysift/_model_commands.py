@@ -11,7 +11,8 @@ import typer
 
 from polysift._console import guarded, show_facts, show_json, show_table
 from polysift._option_groups import grouped
-from polysift._options import BUDGET, OUTPUT, Labels, Reading, check_file, option
+from polysift._options import BUDGET, OUTPUT, Labels, Reading, option
+from polysift._output_options import check_file
 
 if TYPE_CHECKING:
     from polysift import FPCClassifier, FPCClassifierCV
@@ -44,7 +45,7 @@ def predict(
     quiet: Quiet = False,
 ) -> None:
     """Write the class of each row to a file, in the order of the rows."""
-    check_file(output, force=force, endings=(".parquet", ".csv"))
+    check_file(output, force=force, endings=(".parquet", ".csv"), inputs=(data, model))
     classifier = _classifier(model, jobs, quiet)
     names = getattr(classifier, "feature_names_in_", None)
     source = reading.open(data, names=names, quiet=quiet)
@@ -72,7 +73,7 @@ def evaluate(
     from polysift._evaluation import evaluate as judge
 
     if report is not None:
-        check_file(report, force=force)
+        check_file(report, force=force, inputs=(data, model))
     loaded = _load(model)
     classifier = _classifier(model, jobs, quiet, loaded)
     names = getattr(classifier, "feature_names_in_", None)
@@ -119,7 +120,7 @@ def export(
     """Write a model as an ONNX graph, which runs without polysift."""
     from polysift import to_onnx
 
-    check_file(output, force=force)
+    check_file(output, force=force, inputs=(model,))
     to_onnx(_load(model), output, input_type=input_type, overwrite=force)
     if not quiet:
         show_facts([("exported", f"{output}, {output.stat().st_size:,} bytes")])

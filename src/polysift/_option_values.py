@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from pathlib import Path
 from typing import Any
@@ -35,14 +36,36 @@ def whole_or_auto(text: str) -> int | str:
 def count_or_share(text: str) -> int | float:
     """Read a whole number, or a share."""
     value = number(text)
-    if value is None:
-        raise typer.BadParameter(f"expected a number of folds, or a share of the rows: {text!r}.")
+    if value is None or not (0 < value < 1 or (isinstance(value, int) and value >= 2)):
+        raise typer.BadParameter(
+            f"expected a number of folds from 2, or a share of the rows between 0 and 1: {text!r}."
+        )
     return value
 
 
 def items(text: str) -> list[str]:
-    """Read words that are separated by commas."""
-    return [word.strip() for word in text.split(",") if word.strip()]
+    """Read words that are separated by commas; those that hold one stand in double quotes."""
+    try:
+        words = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error as error:
+        raise typer.BadParameter(f"expected words such as a,b,c, got {text!r} ({error}).") from None
+    return [word.strip() for word in words if word.strip()]
+
+
+def column_types(text: str) -> dict[str, str]:
+    """Read types of columns, such as "label=string"."""
+    pairs = [item.rpartition("=") for item in items(text)]
+    if not all(column and kind for column, _, kind in pairs):
+        raise typer.BadParameter(f"expected types such as label=string, got {text!r}.")
+    return {column: kind for column, _, kind in pairs}
+
+
+def delimiter(text: str) -> str:
+    """Read a character; "tab" is one, too."""
+    read = "\t" if text in ("\\t", "tab") else text
+    if len(read) != 1:
+        raise typer.BadParameter(f"expected one character, or tab, got {text!r}.")
+    return read
 
 
 def values(text: str) -> Any:
@@ -58,7 +81,14 @@ def _number_or_word(word: str) -> Any:
 
 def memory(text: str) -> Any:
     """Read bytes, "2GB", or a share of the free memory such as 0.5."""
-    return _number_or_word(text)
+    from polysift._memory import parse_memory_limit
+
+    value = _number_or_word(text)
+    try:
+        parse_memory_limit(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return value
 
 
 def duration(text: str) -> float:
@@ -71,7 +101,7 @@ def duration(text: str) -> float:
 
 
 def class_weight(text: str) -> Any:
-    """Read "balanced", or weights such as "yes=2,no=1"."""
+    """Read "balanced", or weights such as "yes=2,no=1"; labels stay text until data are there."""
     if text == "balanced":
         return text
     weights = {}
@@ -82,8 +112,16 @@ def class_weight(text: str) -> Any:
             raise typer.BadParameter(
                 f'expected "balanced" or weights such as yes=2,no=1, got {text!r}.'
             )
-        weights[_number_or_word(label)] = float(value)
+        weights[label.strip()] = float(value)
     return weights
+
+
+def label_of(text: str, kind: str) -> Any:
+    """Return text as a label of a numpy kind: a truth value, a number, or text as it is."""
+    if kind == "b" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    value = number(text) if kind in "iuf" else None
+    return text if value is None else value
 
 
 def centers(text: str) -> Any:

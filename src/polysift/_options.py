@@ -12,7 +12,9 @@ from polysift._console import WrongUsage, busy
 from polysift._option_values import (
     centers,
     class_weight,
+    column_types,
     count_or_share,
+    delimiter,
     duration,
     items,
     memory,
@@ -56,13 +58,22 @@ class Reading:
     header: Annotated[
         bool | None, option(DATA, "CSV: whether the first row names the columns.", "inferred")
     ] = None
-    delimiter: Annotated[str | None, option(DATA, "CSV: what separates fields.", "inferred")] = None
+    delimiter: Annotated[
+        Any,
+        option(
+            DATA,
+            "CSV: what separates fields: a character, or tab.",
+            "inferred",
+            parser=delimiter,
+            metavar="CHARACTER",
+        ),
+    ] = None
     column_types: Annotated[
         Any,
         option(
             DATA,
             "CSV: types that are inferred wrongly: label=string.",
-            parser=items,
+            parser=column_types,
             metavar="a=TYPE,...",
         ),
     ] = None
@@ -82,11 +93,14 @@ class Reading:
         """Open a file; ``names`` are the features to take where none were asked for."""
         from polysift._readers import format_of, open_data
 
+        if not path:
+            raise WrongUsage("The name of the data is empty.")
+        if self.columns is not None and self.drop:
+            raise WrongUsage("--columns and --drop cannot go together: --columns says it all.")
         columns = self.columns
         if columns is None and not self.drop and names is not None:
             kind = format_of(path, self.format)
             columns = list(map(str, names)) if kind in ("csv", "parquet", "arrow") else None
-        types = dict(item.rpartition("=")[::2] for item in self.column_types or ())
         with busy(f"reading {path}", quiet=quiet):
             return open_data(
                 path,
@@ -96,14 +110,10 @@ class Reading:
                 drop=self.drop or (),
                 format=self.format,
                 header=self.header,
-                delimiter=_unescaped(self.delimiter),
-                column_types=types,
+                delimiter=self.delimiter,
+                column_types=self.column_types,
                 n_features=self.n_features,
             )
-
-
-def _unescaped(delimiter: str | None) -> str | None:
-    return "\t" if delimiter in ("\\t", "tab") else delimiter
 
 
 @dataclass
@@ -164,7 +174,7 @@ class Solver:
         option(MODEL, "How scores become probabilities.", "no probabilities"),
     ] = None
     random_state: Annotated[
-        int | None, option(MODEL, "Seed of the centers.", "drawn anew", "--seed")
+        int | None, option(MODEL, "Seed of the centers.", "drawn anew", "--seed", min=0)
     ] = None
     n_jobs: Annotated[
         int | None, option(BUDGET, "Threads.", "all cores", "--jobs", "--n-jobs", "-j")
@@ -274,41 +284,6 @@ class Candidates:
     screen: Annotated[
         bool, option(MODEL, "Whether candidates that do badly stop early.", "screen")
     ] = True
-
-
-@dataclass
-class Output:
-    """What is written and printed."""
-
-    output: Annotated[
-        Path, option(OUTPUT, "The model file.", "model.polysift", "--output", "-o")
-    ] = Path("model.polysift")
-    report: Annotated[Path | None, option(OUTPUT, "A page about it: report.html.")] = None
-    force: Annotated[bool, option(OUTPUT, "Replace files that exist.", None, "--force", "-f")] = (
-        False
-    )
-    json: Annotated[bool, option(OUTPUT, "Print the result as JSON.", None, "--json")] = False
-    quiet: Annotated[
-        bool, option(OUTPUT, "Print nothing but errors and warnings.", None, "--quiet", "-q")
-    ] = False
-
-    def check(self) -> None:
-        """Raise before the work if a file could not be written after it."""
-        check_file(self.output, force=self.force)
-        if self.report is not None:
-            check_file(self.report, force=self.force)
-
-
-def check_file(path: Path, *, force: bool, endings: tuple[str, ...] = ()) -> None:
-    """Raise unless an output file can be written."""
-    from polysift._files import check_output
-
-    try:
-        check_output(path, overwrite=force, endings=endings)
-    except FileExistsError:
-        raise WrongUsage(f"{path} exists already. Replace it with --force.") from None
-    except (OSError, ValueError) as error:
-        raise WrongUsage(str(error)) from error
 
 
 def given(*groups: Any) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from polysift._console import (
     show_table,
 )
 from polysift._option_groups import grouped
+from polysift._option_values import label_of
 from polysift._options import (
     BUDGET,
     DATA,
@@ -27,12 +28,12 @@ from polysift._options import (
     Candidates,
     Labels,
     Model,
-    Output,
     Reading,
     Solver,
     given,
     option,
 )
+from polysift._output_options import Output
 
 if TYPE_CHECKING:
     from polysift import DataSource, Forecast, FPCClassifier, FPCClassifierCV
@@ -70,11 +71,13 @@ def fit(
     with as_usage():
         check_solver_parameters(estimator)
     if not dry_run:
-        output.check()
+        output.check(data, validation)
     source = labels.open(data, reading, quiet=output.quiet)
     if dry_run:
+        _settle_class_weight(estimator, source)
         _show_forecast(estimator.plan(source, show=False), output)
         return
+    _settle_class_weight(estimator, source)
     judges = _judges(data, source, validation, labels, reading, output)
     forecast = estimator.plan(source, show=False) if output.report else None
     _train(estimator, source)
@@ -100,8 +103,9 @@ def tune(
     search = FPCClassifierCV(**given(candidates, solver), verbose=0 if output.quiet else 1)
     with as_usage():
         check_search_parameters(search)
-    output.check()
+    output.check(data, validation)
     source = labels.open(data, reading, quiet=output.quiet)
+    _settle_class_weight(search, source)
     judges = _judges(data, source, validation, labels, reading, output)
     _train(search, source)
     _finish(search, judges, None, output, top=top)
@@ -132,7 +136,27 @@ def _judges(
     if Path(validation).resolve() == Path(data).resolve():
         raise WrongUsage(f"--validation is the training data itself: {data}.")
     other = labels.open(validation, reading, quiet=output.quiet, names=source.names)
+    kinds = {_label_kind(opened) in "biuf" for opened in (source, other)}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"The labels of {data} and {validation} are numbers here and text there; they can "
+            "never be equal."
+        )
     return {"training": source, "validation": other}
+
+
+def _label_kind(source: DataSource) -> str:
+    """Return numpy's letter for the type of the labels, judged by the first rows."""
+    part = next(source.stream(source.shards()[:1]))
+    return source.labels(part).dtype.kind
+
+
+def _settle_class_weight(estimator: Any, source: DataSource) -> None:
+    """Give the labels in ``class_weight``, which came as text, the type that they have in data."""
+    if isinstance(estimator.class_weight, dict):
+        kind = _label_kind(source)
+        typed = {label_of(str(key), kind): x for key, x in estimator.class_weight.items()}
+        estimator.set_params(class_weight=typed)
 
 
 def _train(estimator: FPCClassifier | FPCClassifierCV, source: DataSource) -> None:
@@ -154,28 +178,35 @@ def _finish(
     top: int = 0,
 ) -> None:
     """Save the model, judge it, and show what came out."""
-    from polysift import report, save
+    from polysift import report
     from polysift._descriptions import candidates_table, figures_table, training_facts
     from polysift._evaluation import evaluate
 
     quiet = estimator.get_params()["verbose"] == 0
-    save(estimator.set_params(verbose=0), output.output, overwrite=output.force)
+    _save(estimator.set_params(verbose=0), output)
     model: Any = getattr(estimator, "best_estimator_", estimator)
     model.set_params(verbose=0 if quiet else 1)
     if estimator.status_ == "interrupted":
         raise KeyboardInterrupt(
             f"the latest model is in {output.output}.{_how_to_go_on(estimator)}"
         )
-    figures = {name: evaluate(model, judge) for name, judge in judges.items()}
-    if output.report is not None:
-        report(
-            estimator,
-            judges,
-            output.report,
-            forecast=forecast,
-            command=join(["polysift", *sys.argv[1:]]),
-            overwrite=output.force,
-        )
+    kept = f"The model is saved in {output.output}."
+    try:
+        figures = {name: evaluate(model, judge) for name, judge in judges.items()}
+        if output.report is not None:
+            report(
+                estimator,
+                judges,
+                output.report,
+                forecast=forecast,
+                command=_command(estimator),
+                overwrite=output.force,
+            )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(kept) from None
+    except Exception as error:
+        error.add_note(kept)
+        raise
     if output.json:
         show_json(_result(estimator, figures, output))
     elif not output.quiet:
@@ -186,6 +217,32 @@ def _finish(
             show_table(*figures_table(figures))
         if output.report is not None:
             show_facts([("report", str(output.report))])
+
+
+def _save(estimator: Any, output: Output) -> None:
+    """Save a model; where its place has been taken meanwhile, or is full, then elsewhere."""
+    from tempfile import mkdtemp
+
+    from polysift import save
+
+    try:
+        save(estimator, output.output, overwrite=output.force)
+    except OSError as error:
+        elsewhere = Path(mkdtemp(prefix="polysift-")) / output.output.name
+        save(estimator, elsewhere)
+        why = error.strerror or str(error)
+        raise OSError(
+            f"{output.output}: {why} The model is saved in {elsewhere} instead."
+        ) from error
+
+
+def _command(estimator: Any) -> str:
+    """Return the command that makes this model again: with its seed, where that was drawn."""
+    words = sys.argv[1:]
+    if estimator.random_state is None:
+        end = words.index("--") if "--" in words else len(words)
+        words[end:end] = ["--seed", str(estimator.random_state_)]
+    return join(["polysift", *words])
 
 
 def _how_to_go_on(estimator: Any) -> str:
@@ -213,4 +270,4 @@ def _show_forecast(forecast: Forecast, output: Output) -> None:
     if output.json:
         show_json(asdict(forecast))
     else:
-        print(forecast)
+        print(forecast, flush=True)

@@ -447,6 +447,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         output = check_output(path, overwrite=overwrite, endings=ENDINGS)
         calibrator = self._calibrator() if proba and is_calibrated(self) else None
         source = rows_source(self, X, reset=False)
+        if source.origin is not None and output.exists() and output.samefile(source.origin):
+            raise ValueError(f"{output} holds the rows themselves; name another file.")
 
         def finish(_span: Span, _part: Any, values: FloatArray) -> Predictions:
             p = None if calibrator is None else calibrator.probabilities(values)

@@ -11,7 +11,7 @@ from polysift import __version__
 from polysift._console import Debug, guarded, state
 from polysift._model_commands import evaluate, export, inspect, predict
 from polysift._option_groups import grouped
-from polysift._options import check_file
+from polysift._output_options import check_file
 from polysift._reproduce_command import app as reproduce
 from polysift._train_commands import fit, tune
 
@@ -22,6 +22,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def _show_version(asked: bool) -> None:
@@ -62,5 +65,5 @@ def demo(
     """Learn a million rows of a synthetic problem, tell what it took, and draw it."""
     from polysift.demo import run
 
-    check_file(output, force=True)
+    check_file(output, force=True, endings=PICTURES)
     run(rows, noise, degree, solver, seed, output)
