@@ -13,8 +13,9 @@ endif
 demo: $(VENV)/.demo
 	$(BIN)/polysift demo
 
+# Two processes, so that BLAS takes one thread in each.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
 
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest
