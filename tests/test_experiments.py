@@ -341,7 +341,7 @@ def test_wrong_commands(command, measured, words, said):
 
 def test_all_studies_are_there():
     known = simulations.studies()
-    assert list(known)[:9] == ["motivation", *"12345678"]
+    assert list(known)[:10] == ["motivation", "data", *"12345678"]
     assert simulations.chosen(["all", "1"]) == list(known.values())
     theory = [one.name for one in simulations.chosen(["theory", "2"])]
     assert theory == ["2", *(name for name in known if name.startswith("theory"))]

@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="pictures need polysift[plots]")
 
-from polysift.experiments import parameters, stopping
+from polysift.experiments import parameters, samples, stopping
 from polysift.experiments._toy import toy_classifier, toy_data
 
 (FIRST,) = stopping.STUDIES
@@ -98,3 +98,16 @@ def test_where_it_is_steady():
     ]
     low, high = parameters.steady_range("alpha", summary)
     assert (low["alpha"], high["alpha"]) == (1.0, 10.0)
+
+
+def test_data_are_what_the_paper_says():
+    (study,) = samples.STUDIES
+    rows = [cell | row for cell in study.cells(5) for row in study.measure(cell)]
+    assert {row["reversed"] for row in rows} == {100}
+    assert {row["reversed_in_test"] for row in rows} == {0}
+    summary = study.summarise(rows)
+    verdict = study.judge(summary, rows)
+    assert verdict.agrees, verdict.text
+    study.draw(summary, rows).draw_without_rendering()
+    wrong = [row | {"reversed": 99} for row in rows]
+    assert not study.judge(study.summarise(wrong), wrong).agrees

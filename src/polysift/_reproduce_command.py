@@ -40,7 +40,7 @@ def simulations(
     which: Annotated[
         list[str] | None,
         typer.Argument(
-            help="1 to 8, motivation, theory, or all.", show_default="all", metavar="WHICH"
+            help="1 to 8, motivation, data, theory, or all.", show_default="all", metavar="WHICH"
         ),
     ] = None,
     runs: Annotated[

@@ -42,8 +42,8 @@ def heading(outcome: Outcome) -> str:
 
 
 def origin(outcome: Outcome) -> str:
-    """Return which figure of the paper a study reproduces."""
-    return outcome.study.figure or "none: a study of our own"
+    """Return where in the paper a study comes from."""
+    return outcome.study.figure or "a study of our own"
 
 
 def write_page(outcomes: Sequence[Outcome], path: Path, command: str) -> None:
@@ -65,7 +65,7 @@ def _overview(outcomes: Sequence[Outcome]) -> Markup:
         for outcome in outcomes
     ]
     return table(
-        ("Study", "Figure of the paper", "Do our data agree with the claim?"),
+        ("Study", "In the paper", "Do our data agree with the claim?"),
         rows,
         caption="Verdicts, by criteria that the sections state.",
         kind="words",
@@ -86,7 +86,7 @@ def _section(outcome: Outcome) -> Markup:
         (
             facts(
                 (
-                    ("Figure of the paper", origin(outcome)),
+                    ("In the paper", origin(outcome)),
                     ("Claim", outcome.study.claim),
                     ("Verdict", _badge(outcome)),
                     ("Why", outcome.verdict.text),
@@ -169,7 +169,7 @@ def write_markdown(outcomes: Sequence[Outcome], folder: Path, command: str) -> P
         "follow from the data, by criteria that the sections state.",
         "",
         *_markdown_table(
-            ["Study", "Figure of the paper", "Our data and the claim"],
+            ["Study", "In the paper", "Our data and the claim"],
             [[heading(one), origin(one), one.answer] for one in outcomes],
         ),
     ]

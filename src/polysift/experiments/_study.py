@@ -41,7 +41,7 @@ class Study:
     title : str
         A line.
     figure : str
-        Which figure of the paper it reproduces, or "" for one of our own.
+        What of the paper it reproduces, such as "Fig. 6", or "" for one of our own.
     claim : str
         What is to be checked, in our words, with the paper's numbers.
     runs : int

@@ -142,7 +142,7 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
 CONVERGENCE = Study(
     name="theory-convergence",
     title="The steps of the ADMM shrink monotonically, faster than 1/k",
-    figure="",
+    figure="Theorems 1 and 2",
     claim=(
         "Theorem 2: the squared H-norm of the difference of successive iterates never increases, "
         "and is o(1/k), for any alpha and beta."

@@ -154,7 +154,7 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
 RANK = Study(
     name="theory-rank",
     title="Random centers span all polynomials",
-    figure="",
+    figure="Proposition 1",
     claim=(
         "Proposition 1: n = C(s+d, s) centers whose kernel functions do not span all polynomials "
         "of degree s have measure zero, so random centers do with probability one."

@@ -138,7 +138,7 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
 RATE = Study(
     name="theory-rate",
     title="The error falls with the number of rows",
-    figure="",
+    figure="Theorem 3",
     claim=(
         "Theorem 3: with s of order m^theta the excess error is of order m^(-alpha theta) with "
         "high probability. For this problem, that is m^-0.2 at the latest."

@@ -11,6 +11,7 @@ from polysift.experiments import (
     margins,
     noise,
     parameters,
+    samples,
     scaling,
     solvers,
     stopping,
@@ -20,7 +21,18 @@ from polysift.experiments._results import Outcome, write_results
 from polysift.experiments._runner import run_study
 from polysift.experiments._study import Study
 
-MODULES = (margins, stopping, parameters, degrees, centers, noise, solvers, scaling, theory)
+MODULES = (
+    margins,
+    samples,
+    stopping,
+    parameters,
+    degrees,
+    centers,
+    noise,
+    solvers,
+    scaling,
+    theory,
+)
 """In the order of the pages."""
 
 ALL = "all"
