@@ -21,7 +21,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 
 import numpy as np
 
-from polysift._files import replacing
+from polysift._files import CHUNK, array_chunks, replacing
 from polysift._plain import checked_dtype, checked_shape, empty, sound
 from polysift._types import FloatArray
 
@@ -36,7 +36,6 @@ MAX_HEADER_BYTES = 2**26
 MAX_HEADER_VALUES = 2**22
 
 _MEMBER = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,95}\.npy")
-_CHUNK = 2**22
 
 
 class ModelFileError(ValueError):
@@ -103,20 +102,13 @@ def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
 
 def _npy(array: FloatArray) -> Iterator[bytes | memoryview]:
     yield _npy_header(array.dtype, array.shape)
-    yield from _bytes_of(array)
-
-
-def _bytes_of(array: FloatArray) -> Iterator[memoryview]:
-    """Yield the bytes of a C-ordered array, some megabytes at a time."""
-    flat: Any = memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
-    for start in range(0, len(flat), _CHUNK):
-        yield flat[start : start + _CHUNK]
+    yield from array_chunks(array)
 
 
 def _all_but_digest(file: BinaryIO) -> Iterator[bytes]:
     left = file.seek(0, io.SEEK_END) - DIGEST_BYTES
     file.seek(0)
-    while left > 0 and (chunk := file.read(min(left, _CHUNK))):
+    while left > 0 and (chunk := file.read(min(left, CHUNK))):
         left -= len(chunk)
         yield chunk
 
@@ -218,7 +210,7 @@ class ArchiveReader:
         if info.file_size > MAX_HEADER_BYTES:
             raise ModelFileError("has a header that is too large, or too many arrays")
         with _zip_errors(), self._zip.open(info) as member:
-            text = b"".join(iter(lambda: member.read(_CHUNK), b""))
+            text = b"".join(iter(lambda: member.read(CHUNK), b""))
         _check_limits(text, len(self._members) - 1)
         try:
             header = json.loads(text, object_pairs_hook=_unique)
@@ -247,7 +239,7 @@ class ArchiveReader:
         with _zip_errors(), self._zip.open(self._members[name]) as member:
             if member.read(len(expected)) != expected:
                 raise wrong
-            for chunk in _bytes_of(array):
+            for chunk in array_chunks(array):
                 member.readinto(chunk)  # type: ignore[attr-defined]
         if _digest(_npy(array)) != about["sha256"]:
             raise ModelFileError(f"is damaged: the checksum of {name!r} is wrong")

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
@@ -22,7 +22,7 @@ import numpy as np
 import scipy
 import sklearn
 
-from polysift._files import replacing
+from polysift._files import array_chunks, replacing
 from polysift._types import FloatArray
 
 MAGIC = b"polysift-state-2"
@@ -193,7 +193,7 @@ def write_state(path: Path, arrays: dict[str, FloatArray], values: dict[str, Any
         for name, array in arrays.items():
             whole = np.ascontiguousarray(array)
             index.append([name, whole.dtype.str, list(whole.shape), file.tell()])
-            for chunk in _chunks(whole):
+            for chunk in array_chunks(whole):
                 total.update(chunk)
                 file.write(chunk)
         footer = {"arrays": index, "values": values}
@@ -229,7 +229,7 @@ def read_state(
                     array = np.empty(shape, dtype)
                 elif array.dtype != dtype or list(array.shape) != shape:
                     raise ValueError("an array has another shape")
-                for chunk in _chunks(array):
+                for chunk in array_chunks(array):
                     file.readinto(chunk)
                     total.update(chunk)
                 arrays[name] = array
@@ -242,10 +242,3 @@ def read_state(
             f"{path.parent} to start anew."
         ) from error
     return arrays, footer["values"]
-
-
-def _chunks(array: FloatArray) -> Iterator[memoryview]:
-    """Yield the bytes of a C-ordered array, some megabytes at a time."""
-    flat: Any = memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
-    for start in range(0, len(flat), 2**22):
-        yield flat[start : start + 2**22]

@@ -8,6 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+CHUNK = 2**22
+"""Bytes that are read, written or digested at once."""
+
 
 def check_output(path: Any, *, overwrite: bool, endings: Sequence[str] = ()) -> Path:
     """Return the path of a file that can be written, or raise; it may be asked to end in so."""
@@ -40,3 +45,10 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def array_chunks(array: np.ndarray[Any, Any]) -> Iterator[memoryview]:
+    """Yield the bytes of a C-ordered array, some megabytes at a time."""
+    flat: Any = memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+    for start in range(0, len(flat), CHUNK):
+        yield flat[start : start + CHUNK]

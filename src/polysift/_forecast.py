@@ -204,8 +204,8 @@ def _reading_seconds(source: DataSource) -> float:
 
 def duration(seconds: float) -> str:
     """Return seconds as people say them."""
-    if seconds < 1:
-        return f"{seconds:.2g} s"
+    if seconds < 0.01:
+        return f"{1000 * seconds:.1f} ms"
     if seconds < 120:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.{2 if seconds < 10 else 1}f} s"
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -46,7 +46,7 @@ def predict(
 ) -> None:
     """Write the class of each row to a file, in the order of the rows."""
     check_file(output, force=force, endings=(".parquet", ".csv"), inputs=(data, model))
-    classifier = _classifier(model, jobs, quiet)
+    classifier = _ready(_load(model), jobs, quiet)
     names = getattr(classifier, "feature_names_in_", None)
     source = reading.open(data, names=names, quiet=quiet)
     classifier.predict_to(source, output, scores=scores, proba=proba, overwrite=force)
@@ -75,13 +75,13 @@ def evaluate(
     if report is not None:
         check_file(report, force=force, inputs=(data, model))
     loaded = _load(model)
-    classifier = _classifier(model, jobs, quiet, loaded)
+    classifier = _ready(loaded, jobs, quiet)
     names = getattr(classifier, "feature_names_in_", None)
     source = labels.open(data, reading, quiet=quiet, names=names)
     figures = judge(classifier, source)
     if report is not None:
         command = join(["polysift", *sys.argv[1:]])
-        write_report(loaded, {Path(data).name: source}, report, command=command, overwrite=force)
+        write_report(loaded, {Path(data).name: figures}, report, command=command, overwrite=force)
     if json:
         show_json({"model": model, "data": data, **figures.to_dict()})
     elif not quiet:
@@ -132,10 +132,9 @@ def _load(path: Path) -> FPCClassifier | FPCClassifierCV:
     return load(path)
 
 
-def _classifier(path: Path, jobs: int | None, quiet: bool, loaded: Any = None) -> FPCClassifier:
-    """Return the classifier of a model file: of a search, its best."""
-    loaded = _load(path) if loaded is None else loaded
-    if hasattr(loaded, "cv_results_") and not hasattr(loaded, "best_estimator_"):
-        raise ValueError(f"{path} holds a search without a refitted model; it cannot predict.")
-    model: FPCClassifier = getattr(loaded, "best_estimator_", loaded)
+def _ready(loaded: Any, jobs: int | None, quiet: bool) -> FPCClassifier:
+    """Return the classifier of what a file held, ready to predict."""
+    from polysift._models import classifier_of
+
+    model = classifier_of("This command needs", loaded)
     return model.set_params(n_jobs=jobs, verbose=0 if quiet else 1)

@@ -104,8 +104,8 @@ def report(
     return html
 
 
-def _named_sets(data: Any) -> dict[str, tuple[Any, ...]]:
-    """Return each data set as the arguments of ``evaluate``, by its name."""
+def _named_sets(data: Any) -> dict[str, tuple[Any, ...] | Evaluation]:
+    """Return each data set by its name: as the arguments of ``evaluate``, or judged already."""
     if not isinstance(data, Mapping):
         origin = getattr(data, "origin", None)
         return {"the given rows" if origin is None else file_name(origin): _rows(data, "data")}
@@ -114,7 +114,9 @@ def _named_sets(data: Any) -> dict[str, tuple[Any, ...]]:
     return {plain(name): _rows(rows, f"data[{name!r}]") for name, rows in data.items()}
 
 
-def _rows(rows: Any, what: str) -> tuple[Any, ...]:
+def _rows(rows: Any, what: str) -> tuple[Any, ...] | Evaluation:
+    if isinstance(rows, Evaluation):
+        return rows
     if isinstance(rows, DataSource):
         if not rows.has_labels:
             raise ValueError(
@@ -135,7 +137,9 @@ def _article(value: Any) -> str:
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
-def _judged(model: FPCClassifier, name: str, rows: tuple[Any, ...]) -> Evaluation:
+def _judged(model: FPCClassifier, name: str, rows: tuple[Any, ...] | Evaluation) -> Evaluation:
+    if isinstance(rows, Evaluation):  # the command line has shown it before
+        return rows
     try:
         return evaluate(model, *rows)
     except Exception as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from polysift._forecast import duration
 from polysift._report_style import STYLE
 from polysift._types import FloatArray
 
@@ -81,11 +82,7 @@ def figure_text(value: float | None, digits: int = 4) -> str:
 
 def seconds_text(seconds: float) -> str:
     """Return a duration."""
-    if seconds < 0.01:
-        return f"{1000 * seconds:.1f}{SPACE}ms"
-    if seconds < 120:
-        return f"{seconds:.{2 if seconds < 10 else 1}f}{SPACE}s"
-    return f"{seconds / 60:.1f}{SPACE}min" if seconds < 7200 else f"{seconds / 3600:.1f}{SPACE}h"
+    return duration(seconds).replace(" ", SPACE)
 
 
 def size_text(size: float) -> str:

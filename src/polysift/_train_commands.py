@@ -114,11 +114,11 @@ def tune(
 def _classifier(parameters: dict[str, Any], warm_start: Path | None) -> FPCClassifier:
     """Return the classifier to fit: a new one, or one that goes on."""
     from polysift import FPCClassifier, load
+    from polysift._models import classifier_of
 
     if warm_start is None:
         return FPCClassifier(**parameters)
-    model = load(warm_start)
-    model = model if isinstance(model, FPCClassifier) else model.best_estimator_
+    model = classifier_of("--warm-start needs", load(warm_start))
     return model.set_params(**parameters, warm_start=True)
 
 
@@ -196,7 +196,7 @@ def _finish(
         if output.report is not None:
             report(
                 estimator,
-                judges,
+                figures,
                 output.report,
                 forecast=forecast,
                 command=_command(estimator),

@@ -30,6 +30,9 @@ class Verdict:
             object.__setattr__(self, "agrees", bool(self.agrees))
 
 
+ONE_RUN = Verdict(None, "One run tells nothing of chance; repeat it with more --runs.")
+
+
 @dataclass(frozen=True)
 class Study:
     """One study.

@@ -9,7 +9,7 @@ import numpy as np
 from polysift.datasets import make_bayes_curve
 from polysift.experiments._averages import average, column, seeds, where
 from polysift.experiments._pictures import TEXT_SIZE, legend, line, name_axes, new_figure
-from polysift.experiments._study import Row, Study, Verdict
+from polysift.experiments._study import ONE_RUN, Row, Study, Verdict
 from polysift.experiments._toy import NOISE, toy_classifier
 from polysift.experiments.degrees import error_of, fit_quietly
 
@@ -85,7 +85,7 @@ def draw(summary: list[Row], _rows: list[Row]) -> Any:
 def judge(summary: list[Row], _rows: list[Row]) -> Verdict:
     """Compare the gaps between the schemes with the spread of one scheme from run to run."""
     if summary[0]["runs"] < 2:
-        return Verdict(None, "One run tells nothing of chance; repeat it with more --runs.")
+        return ONE_RUN
     shape = len(SIZES), len(SCHEMES)
     means = np.reshape(column(summary, "test_error"), shape)
     spread = float(np.mean(column(summary, "test_error_spread")))

@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 
 from polysift.experiments._averages import average, column, seeds, where
 from polysift.experiments._pictures import legend, line, name_axes, new_figure
-from polysift.experiments._study import Row, Study, Verdict
+from polysift.experiments._study import ONE_RUN, Row, Study, Verdict
 from polysift.experiments._toy import ROWS, toy_classifier, toy_data
 
 DEGREES = range(1, 21)
@@ -138,7 +138,7 @@ def judge(summary: list[Row], _rows: list[Row]) -> Verdict:
     """Compare the best degrees with 10, and the curves with one another."""
     fpc, svm = (where(summary, method=method) for method in (FPC, SVM))
     if svm[0]["runs"] < 2:
-        return Verdict(None, "One run tells nothing of chance; repeat it with more --runs.")
+        return ONE_RUN
     # Logarithms, lest degree 1 alone decide; the offset is half a test row.
     logs = [np.log(np.array(column(lines, "test_error")) + 0.5 / ROWS) for lines in (fpc, svm)]
     likeness = float(np.corrcoef(logs)[0, 1])

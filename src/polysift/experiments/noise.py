@@ -10,7 +10,7 @@ from scipy import ndimage
 from polysift.datasets import bayes_curve, make_noisy_curve
 from polysift.experiments._averages import average, column, seeds, where
 from polysift.experiments._boundaries import draw_noise
-from polysift.experiments._study import Row, Study, Verdict
+from polysift.experiments._study import ONE_RUN, Row, Study, Verdict
 from polysift.experiments._toy import ROWS, toy_classifier, toy_data
 from polysift.experiments.degrees import error_of, fit_quietly
 
@@ -101,7 +101,7 @@ def draw(summary: list[Row], _rows: list[Row]) -> Any:
 def judge(summary: list[Row], _rows: list[Row]) -> Verdict:
     """Compare training errors with noise levels, types with one another, and count pieces."""
     if summary[0]["runs"] < 2:
-        return Verdict(None, "One run tells nothing of chance; repeat it with more --runs.")
+        return ONE_RUN
     linear, first = _judge_level(summary)
     best, second = _judge_types(summary)
     split, third = _judge_pieces(summary)

@@ -13,7 +13,7 @@ from scipy.linalg import LinAlgWarning
 from polysift._drawing import INK
 from polysift.experiments._averages import average, column, seeds, where
 from polysift.experiments._pictures import legend, line, name_axes, new_figure
-from polysift.experiments._study import Row, Study, Verdict
+from polysift.experiments._study import ONE_RUN, Row, Study, Verdict
 from polysift.experiments._toy import toy_classifier, toy_data
 
 ALPHAS = tuple(10.0 ** (i / 2) for i in range(-10, 3))
@@ -97,7 +97,7 @@ def judge(name: str, whole: bool, summary: list[Row], _rows: list[Row]) -> Verdi
     """Compare the effect of a parameter with that of chance, over the whole range or around 1."""
     base = min(summary, key=lambda entry: abs(np.log(entry[name])))
     if base["runs"] < 2:
-        return Verdict(None, "One run tells nothing of chance; repeat it with more --runs.")
+        return ONE_RUN
     low, high = steady_range(name, summary)
     first, last = summary[0], summary[-1]
     wanted = (first[name], last[name]) if whole else (1 / AROUND, AROUND)

@@ -13,7 +13,7 @@ from polysift._training import train
 from polysift._types import FloatArray
 from polysift.experiments._averages import average, column, seeds, where
 from polysift.experiments._pictures import legend, line, name_axes, new_figure
-from polysift.experiments._study import Row, Study, Verdict
+from polysift.experiments._study import ONE_RUN, Row, Study, Verdict
 from polysift.experiments._toy import MAX_ITER, toy_classifier, toy_data
 
 TOLERANCES = tuple(10.0 ** (-i / 5) for i in range(26))
@@ -119,7 +119,7 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
     turn, last = summary[TURN], summary[-1]
     spread = turn["test_error_spread"]
     if turn["runs"] < 2:
-        return Verdict(None, "One run tells nothing of chance; repeat it with more --runs.")
+        return ONE_RUN
     flat = max(errors) - min(errors) < spread
     few = turn["iterations"] <= FEW
     steep = last["iterations"] > STEEP * turn["iterations"]
