@@ -431,6 +431,7 @@ class TestMistakes:
             ("fit train.csv -t lable", 1, ["no column 'lable'", "mean 'label'"]),
             ("fit train.csv", 1, ["label"]),
             ("fit test.parquet -t a", 1, ["label"]),
+            ("fit train.csv -t a", 1, ["text in column 'label'", "--drop"]),
             ("fit garbage.parquet -t label", 1, ["garbage.parquet", "not a readable"]),
             ("fit train.csv -t label -o none/m.polysift", 2, ["folder none"]),
             ("fit train.csv -t label -o kept.polysift", 2, ["--force"]),

@@ -29,6 +29,7 @@ NOTHING_WRITTEN = "nothing was written."
 
 OPTIONS = (
     (r"open_data\(\.\.\., columns=(\.\.\.|\[\.\.\.\])\)", "--columns or --drop"),
+    (r"or leave it out\.", "or leave it out with --drop."),
     (r"\bheader=True\b", "--header"),
     (r"\bcolumn_types=\{'?(.+?)'?: '(\w+)'\}", r"--column-types '\1=\2'"),
     (r"; pass overwrite=True to replace it", ". Replace it with --force"),
