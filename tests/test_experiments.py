@@ -27,7 +27,7 @@ from polysift._console import state  # noqa: E402
 from polysift._reproduce_command import app  # noqa: E402
 from polysift.experiments import simulations  # noqa: E402
 from polysift.experiments._averages import average, seeds  # noqa: E402
-from polysift.experiments._page import write_markdown, write_page  # noqa: E402
+from polysift.experiments._page import SIMULATIONS, write_markdown, write_page  # noqa: E402
 from polysift.experiments._pictures import legend, line, name_axes, new_figure  # noqa: E402
 from polysift.experiments._results import write_results  # noqa: E402
 from polysift.experiments._runner import CellError, run_study, seeded_cells  # noqa: E402
@@ -250,7 +250,7 @@ class Reader(HTMLParser):
 def test_the_page_needs_nothing_else_and_is_escaped(study, tmp_path):
     other = replace(study, name="theory", figure="", judge=lambda *_: Verdict(None, "who knows"))
     outcomes = [simulations.reproduce(one, tmp_path) for one in (study, other)]
-    write_page(outcomes, tmp_path / "page.html", "polysift reproduce <all>")
+    write_page(SIMULATIONS, outcomes, tmp_path / "page.html", "polysift reproduce <all>")
     reader = Reader()
     reader.feed((tmp_path / "page.html").read_text(encoding="utf-8"))
     tags = [tag for tag, _ in reader.tags]
@@ -272,7 +272,7 @@ def test_the_page_needs_nothing_else_and_is_escaped(study, tmp_path):
 
 def test_markdown(study, tmp_path):
     outcome = simulations.reproduce(study, tmp_path, runs=2)
-    path = write_markdown([outcome], tmp_path, "polysift reproduce simulations 1")
+    path = write_markdown(SIMULATIONS, [outcome], tmp_path, "polysift reproduce simulations 1")
     text = path.read_text()
     assert "<script>" not in text and "\\<script\\>" in text
     assert "    polysift reproduce simulations 1\n" in text

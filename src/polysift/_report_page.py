@@ -258,8 +258,17 @@ def worst_confusions(counts: FloatArray) -> list[tuple[int, int]]:
     return [(int(i), int(j)) for i, j in places if wrong[i, j]]
 
 
-def page(title: str, subtitle: Any, sections: Sequence[tuple[str, str, Markup]], end: Any) -> str:
-    """Return the page: of each section the id, the heading and the content."""
+def page(
+    title: str,
+    subtitle: Any,
+    sections: Sequence[tuple[str, str, Markup]],
+    end: Any,
+    style: str = "",
+) -> str:
+    """Return the page: of each section the id, the heading and the content.
+
+    ``style`` is added to that of all pages.
+    """
     links = "".join(f'<a href="#{name}">{markup(head)}</a>\n' for name, head, _ in sections)
     body = "".join(
         f'<section id="{name}">\n<h2>{markup(head)}</h2>\n{content}</section>\n'
@@ -269,7 +278,7 @@ def page(title: str, subtitle: Any, sections: Sequence[tuple[str, str, Markup]],
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light">\n'
-        f"<title>{markup(title)}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{markup(title)}</title>\n<style>\n{STYLE}{style}</style>\n</head>\n<body>\n"
         f'<header>\n<p class="eyebrow">polysift report</p>\n<h1>{markup(title)}</h1>\n'
         f'<p class="subtitle">{markup(subtitle)}</p>\n</header>\n'
         f'<nav aria-label="Contents">\n{links}</nav>\n<main>\n{body}</main>\n'

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from polysift import __version__
+from polysift._comparison_command import highdim, massive, uci
 from polysift._console import Debug, guarded, state
 from polysift._model_commands import evaluate, export, inspect, predict
 from polysift._option_groups import grouped
@@ -46,6 +47,8 @@ def main(
 
 for command in (fit, tune, predict, evaluate, inspect, export):
     app.command()(command)
+for command in (uci, massive, highdim):
+    reproduce.command()(command)
 app.add_typer(reproduce, name="reproduce")
 
 

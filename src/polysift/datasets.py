@@ -1,4 +1,4 @@
-"""The paper's synthetic problem (its section V)."""
+"""The paper's data: its synthetic problem (section V), and the real data sets by name."""
 
 from __future__ import annotations
 
@@ -7,8 +7,24 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from polysift._catalogue import NAMES, UCI
 from polysift._params import check_choice, check_integer, check_real
+from polysift._prepared import DatasetError
+from polysift._real_data import Dataset, available, load
 from polysift._types import FloatArray, IntArray
+
+__all__ = [
+    "KINDS",
+    "NAMES",
+    "UCI",
+    "Dataset",
+    "DatasetError",
+    "available",
+    "bayes_curve",
+    "load",
+    "make_bayes_curve",
+    "make_noisy_curve",
+]
 
 KINDS = ("inside", "outside", "everywhere")
 """Where ``make_noisy_curve`` reverses labels: the paper's noise types 1, 2 and 3."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from base64 import b64encode
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,51 +16,59 @@ from polysift._report_page import (
     listing,
     markup,
     page,
-    plain,
     table,
 )
+from polysift.experiments._pieces import PAPER, badge, escaped, folded, markdown_table, picture
 from polysift.experiments._results import TABLES, Outcome, columns_of, versions, write_whole
 from polysift.experiments._study import Row
 
-TITLE = "The paper's simulations, run again"
 
-PAPER = (
-    "J. Zeng, M. Wu, S.-B. Lin, D.-X. Zhou: Fast Polynomial Kernel Classification for Massive Data"
+@dataclass(frozen=True)
+class About:
+    """What a page is about.
+
+    Attributes
+    ----------
+    name : str
+        Of its files and folders.
+    title : str
+        Its heading.
+    words : str
+        Which part of the paper it is, after the paper's title.
+    """
+
+    name: str
+    title: str
+    words: str
+
+
+SIMULATIONS = About(
+    "simulations",
+    "The paper's simulations, run again",
+    "its section V, and what the paper says elsewhere that can be simulated",
+)
+SENSITIVITY = About(
+    "sensitivity", "How FPC depends on its parameters, on real data", "its Appendix F"
 )
 
-BADGES = {True: ("#e5f5ee", "#00684b"), False: ("#fdece2", "#a34700"), None: ("#eef1f4", "#5d6a76")}
-"""The background and the ink of a verdict."""
 
-INCH = 96
-"""Pixels, by which a browser counts."""
-
-
-def heading(outcome: Outcome) -> str:
-    """Return the heading of a study."""
-    study = outcome.study
-    return f"{study.name}. {study.title}" if study.name.isdigit() else study.title
-
-
-def origin(outcome: Outcome) -> str:
-    """Return where in the paper a study comes from."""
-    return outcome.study.figure or "a study of our own"
-
-
-def write_page(outcomes: Sequence[Outcome], path: Path, command: str) -> None:
+def write_page(about: About, outcomes: Sequence[Outcome], path: Path, command: str) -> None:
     """Write one page about all outcomes, with the command that makes it."""
     sections = [("overview", "Overview", _overview(outcomes))]
-    sections += [(outcome.folder.name, heading(outcome), _section(outcome)) for outcome in outcomes]
+    sections += [(outcome.folder.name, outcome.heading, _section(outcome)) for outcome in outcomes]
     sections.append(("again", "Run it again", listing(command)))
     made = ", ".join(f"{name} {number}" for name, number in versions().items())
-    write_whole(path, page(TITLE, PAPER, sections, f"Made with {made}.").encode())
+    write_whole(
+        path, page(about.title, f"{PAPER}: {about.words}", sections, f"Made with {made}.").encode()
+    )
 
 
 def _overview(outcomes: Sequence[Outcome]) -> Markup:
     rows = [
         (
-            Markup(f'<a href="#{outcome.folder.name}">{markup(heading(outcome))}</a>'),
-            origin(outcome),
-            _badge(outcome),
+            Markup(f'<a href="#{outcome.folder.name}">{markup(outcome.heading)}</a>'),
+            outcome.origin,
+            badge(outcome.verdict.agrees, outcome.answer),
         )
         for outcome in outcomes
     ]
@@ -72,46 +80,26 @@ def _overview(outcomes: Sequence[Outcome]) -> Markup:
     )
 
 
-def _badge(outcome: Outcome) -> Markup:
-    background, ink = BADGES[outcome.verdict.agrees]
-    style = (
-        f"background:{background};color:{ink};padding:.1rem .6rem;border-radius:5px;"
-        "font-weight:600;white-space:nowrap"
-    )
-    return Markup(f'<span style="{style}">{markup(outcome.answer)}</span>')
-
-
 def _section(outcome: Outcome) -> Markup:
     return joined(
         (
             facts(
                 (
-                    ("In the paper", origin(outcome)),
+                    ("In the paper", outcome.origin),
                     ("Claim", outcome.study.claim),
-                    ("Verdict", _badge(outcome)),
+                    ("Verdict", badge(outcome.verdict.agrees, outcome.answer)),
                     ("Why", outcome.verdict.text),
                     ("Runs", f"{outcome.runs}, from the base seed {outcome.seed}"),
                 )
             ),
-            _picture(outcome),
-            _folded("The numbers of the picture", _numbers(outcome)),
+            picture(
+                outcome.svg,
+                outcome.size[0],
+                f"Picture of study {outcome.study.name}: {outcome.study.title}",
+            ),
+            folded("The numbers of the picture", _numbers(outcome)),
         )
     )
-
-
-def _picture(outcome: Outcome) -> Markup:
-    """Return the picture at its own size, at which its letters are as large as the page's."""
-    data = b64encode(outcome.svg).decode()
-    words = f"Picture of study {outcome.study.name}: {outcome.study.title}"
-    width = round(outcome.size[0] * INCH)
-    return Markup(
-        f'<figure><img style="max-width:min(100%,{width}px)" src="data:image/svg+xml;base64,{data}"'
-        f' alt="{markup(words)}"></figure>\n'
-    )
-
-
-def _folded(summary: str, content: Markup) -> Markup:
-    return Markup(f"<details><summary>{markup(summary)}</summary>\n{content}</details>\n")
 
 
 def _numbers(outcome: Outcome) -> Markup:
@@ -136,13 +124,15 @@ def _text(value: Any) -> str:
     return str(value) if isinstance(value, int | str) else json.dumps(value)
 
 
-def write_markdown(outcomes: Sequence[Outcome], folder: Path, command: str) -> Path:
-    """Write ``simulations.md`` into a folder.
+def write_markdown(about: About, outcomes: Sequence[Outcome], folder: Path, command: str) -> Path:
+    """Write the page as Markdown into a folder.
 
-    Pictures go to ``images/simulations`` in it, tables as CSV to ``results/simulations``.
+    Pictures go to ``images/<name>`` in it, tables as CSV to ``results/<name>``.
 
     Parameters
     ----------
+    about : About
+        What it is about, and its name.
     outcomes : sequence of Outcome
         What to tell.
     folder : Path
@@ -155,22 +145,21 @@ def write_markdown(outcomes: Sequence[Outcome], folder: Path, command: str) -> P
     Path
         The page.
     """
-    images, tables = (folder / kind / "simulations" for kind in ("images", "results"))
+    images, tables = (folder / kind / about.name for kind in ("images", "results"))
     images.mkdir(parents=True, exist_ok=True)
     lines = [
-        f"# {TITLE}",
+        f"# {about.title}",
         "",
-        f"{PAPER}: its section V, and what the paper says elsewhere that can be simulated. This "
-        "page is made by",
+        f"{PAPER}: {about.words}. This page is made by",
         "",
         *(f"    {line}" for line in command.splitlines()),
         "",
         f"with {', '.join(f'{name} {number}' for name, number in versions().items())}. Verdicts "
         "follow from the data, by criteria that the sections state.",
         "",
-        *_markdown_table(
+        *_escaped_table(
             ["Study", "In the paper", "Our data and the claim"],
-            [[heading(one), origin(one), one.answer] for one in outcomes],
+            [[one.heading, one.origin, one.answer] for one in outcomes],
         ),
     ]
     for outcome in outcomes:
@@ -181,37 +170,27 @@ def write_markdown(outcomes: Sequence[Outcome], folder: Path, command: str) -> P
             write_whole(tables / name / file, (outcome.folder / file).read_bytes())
         lines += [
             "",
-            f"## {_escaped(heading(outcome))}",
+            f"## {escaped(outcome.heading)}",
             "",
-            f"Claim ({_escaped(outcome.study.figure or 'our own')}): "
-            f"{_escaped(outcome.study.claim)}",
+            f"Claim ({escaped(outcome.study.figure or 'our own')}): {escaped(outcome.study.claim)}",
             "",
-            f"**Verdict: {outcome.answer}.** {_escaped(outcome.verdict.text)}",
+            f"**Verdict: {outcome.answer}.** {escaped(outcome.verdict.text)}",
             "",
-            f"![{_escaped(outcome.study.title)}](images/simulations/{name}.svg)",
+            f"![{escaped(outcome.study.title)}](images/{about.name}/{name}.svg)",
             "",
             f"<details><summary>The numbers ({outcome.runs} runs, base seed {outcome.seed})"
             "</summary>",
             "",
-            *_markdown_table(*_cells(outcome.summary)),
+            *_escaped_table(*_cells(outcome.summary)),
             "",
             "</details>",
             "",
-            f"Tables: {', '.join(f'[{x}](results/simulations/{name}/{x})' for x in TABLES)}",
+            f"Tables: {', '.join(f'[{x}](results/{about.name}/{name}/{x})' for x in TABLES)}",
         ]
-    path = folder / "simulations.md"
+    path = folder / f"{about.name}.md"
     write_whole(path, "\n".join([*lines, ""]).encode())
     return path
 
 
-def _markdown_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    lines = [heads, ["---"] * len(heads), *rows]
-    return [f"| {' | '.join(map(_escaped, line))} |" for line in lines]
-
-
-def _escaped(text: str) -> str:
-    """Return a text on one line, without what Markdown or HTML would take for more than text."""
-    text = " ".join(plain(text).split())
-    for sign in "\\`*_[]<>|":
-        text = text.replace(sign, f"\\{sign}")
-    return text
+def _escaped_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return markdown_table(list(map(escaped, heads)), [list(map(escaped, row)) for row in rows])

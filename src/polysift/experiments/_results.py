@@ -66,6 +66,17 @@ class Outcome:
     folder: Path
 
     @property
+    def heading(self) -> str:
+        """The heading of the study."""
+        numbered = self.study.name.isdigit()
+        return f"{self.study.name}. {self.study.title}" if numbered else self.study.title
+
+    @property
+    def origin(self) -> str:
+        """Where in the paper the study comes from."""
+        return self.study.figure or "a study of our own"
+
+    @property
     def answer(self) -> str:
         """The verdict in a few words."""
         return ANSWERS[self.verdict.agrees]
@@ -106,7 +117,7 @@ def write_results(study: Study, rows: list[Row], folder: Path, *, runs: int, see
     verdict = study.judge(summary, rows)
     with load_matplotlib("style").context(["default", LOOK]):
         figure = study.draw(summary, rows)
-        svg, png = _drawn(figure, "svg"), _drawn(figure, "png")
+        svg, png = drawn(figure, "svg"), drawn(figure, "png")
     outcome = Outcome(
         study, runs, seed, summary, verdict, svg, tuple(figure.get_size_inches()), home
     )
@@ -119,7 +130,8 @@ def write_results(study: Study, rows: list[Row], folder: Path, *, runs: int, see
     return outcome
 
 
-def _drawn(figure: Any, kind: str) -> bytes:
+def drawn(figure: Any, kind: str) -> bytes:
+    """Return a figure as "svg" or "png"."""
     file = BytesIO()
     dated = {"Date": None} if kind == "svg" else None  # or no two files were the same
     figure.savefig(file, format=kind, dpi=DOTS_PER_INCH, metadata=dated)

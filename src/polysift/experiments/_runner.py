@@ -22,7 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from polysift import __version__
 from polysift.experiments._progress import Progress
-from polysift.experiments._study import Row, Study
+from polysift.experiments._study import Cells, Row
 
 SEEDS_APART = 1_000_000
 """How far the seeds of two base seeds are apart; the runs of one lie in between."""
@@ -32,12 +32,12 @@ class CellError(RuntimeError):
     """A cell of a study has failed; the message names both."""
 
 
-def study_folder(study: Study, folder: Path) -> Path:
+def study_folder(study: Cells, folder: Path) -> Path:
     """Return where what belongs to a study is kept."""
     return folder / (f"simulation-{study.name}" if study.name.isdigit() else study.name)
 
 
-def seeded_cells(study: Study, runs: int, seed: int = 0) -> list[Row]:
+def seeded_cells(study: Cells, runs: int, seed: int = 0) -> list[Row]:
     """Return the cells of a study, their seeds moved to those of a base seed."""
     cells = study.cells(runs)
     return [
@@ -47,7 +47,7 @@ def seeded_cells(study: Study, runs: int, seed: int = 0) -> list[Row]:
 
 
 def run_study(
-    study: Study,
+    study: Cells,
     runs: int,
     folder: Path,
     *,
@@ -59,7 +59,7 @@ def run_study(
 
     Parameters
     ----------
-    study : Study
+    study : Study or Comparison
         What to run.
     runs : int
         How often to repeat it. The cells of a run are the same whatever their number is.
@@ -97,11 +97,11 @@ def run_study(
     return [{**cell, **row} for key, cell in zip(keys, cells, strict=True) for row in done[key]]
 
 
-def _label(study: Study) -> str:
+def _label(study: Cells) -> str:
     return f"simulation {study.name}" if study.name.isdigit() else study.name
 
 
-def _key(study: Study, cell: Row) -> str:
+def _key(study: Cells, cell: Row) -> str:
     """Return a digest of a cell; another version of the package may measure something else."""
     text = json.dumps([__version__, study.name, cell], sort_keys=True, default=_plain)
     return sha256(text.encode()).hexdigest()[:24]
@@ -145,12 +145,12 @@ class _Store:
         return json.loads(line)["rows"]
 
 
-def _failed(study: Study, cell: Row, error: BaseException) -> CellError:
+def _failed(study: Cells, cell: Row, error: BaseException) -> CellError:
     where = ", ".join(f"{name}={value}" for name, value in cell.items())
     return CellError(f"{_label(study)} failed at {where}: {type(error).__name__}: {error}")
 
 
-def _here(study: Study, pending: dict[str, Row]) -> Generator[tuple[str, list[Row]]]:
+def _here(study: Cells, pending: dict[str, Row]) -> Generator[tuple[str, list[Row]]]:
     """Yield keys with measurements, one after the other."""
     measure = single_threaded if study.parallel else _as_is
     with _noticing_interrupts() as raise_if_any:
@@ -201,7 +201,7 @@ def _noticing_interrupts() -> Iterator[Callable[[], None]]:
 
 
 def _in_processes(
-    study: Study, pending: dict[str, Row], jobs: int
+    study: Cells, pending: dict[str, Row], jobs: int
 ) -> Generator[tuple[str, list[Row]]]:
     """Yield keys with measurements as they come, from several processes."""
     others = set(active_children())

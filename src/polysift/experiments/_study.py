@@ -4,10 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 Row = dict[str, Any]
 """Plain values by name: a cell (what to run), a measurement, or a line of a summary."""
+
+
+class Cells(Protocol):
+    """What can be run cell by cell; a ``Study`` says more about each of these."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def cells(self) -> Callable[[int], list[Row]]: ...
+    @property
+    def measure(self) -> Callable[[Row], list[Row]]: ...
+    @property
+    def parallel(self) -> bool: ...
 
 
 @dataclass(frozen=True)
