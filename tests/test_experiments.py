@@ -216,6 +216,22 @@ def test_ctrl_c_ends_all_processes_and_keeps_cells(tmp_path):
     assert _all_gone(process.pid)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_a_run_that_is_killed_leaves_no_process_behind(tmp_path):
+    program = "from polysift._reproduce_command import app; app()"
+    words = [sys.executable, "-c", program, "simulations", "3", "-o", "out", "--jobs", "2"]
+    process = subprocess.Popen(
+        words, cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    cells = tmp_path / "out" / "simulation-3" / "cells.jsonl"
+    deadline = time.monotonic() + 120
+    while not cells.exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.kill()
+    process.wait(timeout=30)
+    assert _all_gone(process.pid)
+
+
 def test_results(study, tmp_path):
     rows = run_study(study, 3, tmp_path)
     outcome = write_results(study, rows, tmp_path, runs=3, seed=0)

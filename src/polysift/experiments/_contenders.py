@@ -25,10 +25,11 @@ PAPER: Params = {"centers": "uniform", "alpha": 1.0, "beta": 1.0, "max_iter": 5,
 """How the paper runs FPC."""
 
 WIDE = 50
-"""From so many features on, few degrees and many centers pay: polynomials of degree 2 alone have
-more dimensions than a search tries by default."""
+"""From so many features on, polynomials of degree 2 alone have more dimensions than a search tries
+by default: few degrees and many centers pay there, and the first iterates are good enough."""
 
-WIDE_CANDIDATES: Params = {"degrees": (1, 2, 3), "n_centers": (1000, 3000, 10_000)}
+WIDE_CANDIDATES: Params = {"degrees": (1, 2, 3), "solvers": "paper"}
+WIDE_CENTERS = (1000, 3000, 10_000)
 
 SMALL = 10_000
 """With fewer rows to choose by than that, a single validation part is a matter of luck."""
@@ -141,14 +142,20 @@ def build_polysift(random_state: Any = 0, **params: Any) -> FPCClassifier:
 def search_polysift(case: Case, effort: Effort, scoring: str) -> Params:
     """Return the best parameters on the validation rows, by "accuracy" or "roc_auc".
 
-    With few rows, the best by five folds of the training and validation rows together: the search
-    can do that for little more. The model is fitted to the training rows in any case.
+    With few rows, the best by five folds of the training and validation rows together, which the
+    search can do for little more; of models whose accuracy is within one standard error of the
+    best, the smallest. The model is fitted to the training rows in any case.
     """
-    features = case.X.shape[1]
-    options = WIDE_CANDIDATES if features >= WIDE else {}
-    options = options | (QUICK_CANDIDATES if effort.grid == "quick" else {})
-    pairs = 2 * max(degree_bound(len(case.train), features), 5)
-    small = len(case.train) + len(case.validation) < SMALL
+    rows, features = len(case.train), case.X.shape[1]
+    wide = features >= WIDE
+    options: Params = dict(QUICK_CANDIDATES) if effort.grid == "quick" else {}
+    if wide:
+        centers = sorted({min(n, rows) for n in WIDE_CENTERS})
+        options |= {**WIDE_CANDIDATES, "n_centers": centers}
+    pairs = 2 * max(degree_bound(rows, features), 5)
+    small = rows + len(case.validation) < SMALL and not wide
+    if small and scoring == "accuracy":
+        options["one_standard_error"] = True
     return _searched(case, effort, 5 if small else None, pairs, scoring=scoring, **options)
 
 

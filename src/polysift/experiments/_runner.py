@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 from polysift import __version__
 from polysift.experiments._progress import Progress
 from polysift.experiments._study import Cells, Row
+from polysift.experiments._worker import follow_parent
 
 SEEDS_APART = 1_000_000
 """How far the seeds of two base seeds are apart; the runs of one lie in between."""
@@ -205,7 +206,7 @@ def _in_processes(
 ) -> Generator[tuple[str, list[Row]]]:
     """Yield keys with measurements as they come, from several processes."""
     others = set(active_children())
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _die_at_interrupt)
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin)
     try:
         futures: dict[Future[list[Row]], str] = {
             pool.submit(single_threaded, study.measure, cell): key for key, cell in pending.items()
@@ -230,6 +231,7 @@ def _in_processes(
         raise
 
 
-def _die_at_interrupt() -> None:
-    """Let Ctrl-C end a worker at once, without a word: the parent speaks for all."""
+def _begin() -> None:
+    """Let a worker end at Ctrl-C at once, without a word, and with its parent, which speaks."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    follow_parent()

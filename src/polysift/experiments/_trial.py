@@ -24,11 +24,13 @@ from polysift.experiments._worker import OverLimitError, Worker, WorkerError
 PATIENCE = 2
 """Candidates over the time limit after which a selection ends with what it has."""
 
+PILOT_FROM = 1000
 PILOT_ROWS = 2000
 PILOT_HASTE = 10
 FINALISTS = 8
-"""Where a pilot sorts the candidates: how many rows it takes, by how much its limit is lower, and
-how many of the candidates go on, except with the paper's grids."""
+"""Where a pilot sorts the candidates: from how many training rows on, how many of them it takes at
+most, by how much its limit is lower, and how many of the candidates go on, except with the paper's
+grids."""
 
 WARM_UP_ROWS = 200
 
@@ -84,7 +86,7 @@ def _select(worker: Worker, cell: Row, rows: int, features: int) -> tuple[Params
     if system.candidates is None:
         return worker.call(search, cell), "ok"
     candidates = system.candidates(rows, features, cell["grid"])
-    if not system.costs and len(candidates) > 1 and rows > PILOT_ROWS:
+    if not system.costs and len(candidates) > 1 and rows > PILOT_FROM:
         candidates = _piloted(worker, cell, candidates)
     best: tuple[float, Params | None] = (-1.0, None)
     slow: list[Params] = []

@@ -133,7 +133,7 @@ def _start_method() -> str:
 def _serve(pipe: Connection, threads: int | None) -> None:
     """Answer calls until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C, and ends this process
-    threading.Thread(target=_follow_parent, daemon=True).start()
+    follow_parent()
     _limit_memory()
     state: tuple[Any, ...] = ()
     with threadpool_limits(limits=threads):
@@ -165,9 +165,13 @@ def _limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def _follow_parent() -> None:
-    """End with the parent, even in the middle of a call: nobody waits for it."""
+def follow_parent() -> None:
+    """End this process when its parent ends, even in the middle of a call: nobody waits for it."""
     parent = parent_process()
     if parent is not None:
-        parent.join()
-        os._exit(1)
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
