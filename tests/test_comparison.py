@@ -329,6 +329,15 @@ def test_cells_by_hand():
     assert (gone.mean, gone.mark, gone.paper, gone.change) == ("\u2013", "‡", "85.69 ± 0.26", "")
 
 
+def test_small_ratios_and_reasons_that_are_sentences():
+    rows = [row("magic", "linear_svm", 0, 0.8, 0.9, 0.01, 0.02)]
+    rows += [row("magic", "polysift", status="over limit: Too late.")]
+    summary = summarise(checked_rows(rows))
+    text = "\n".join(tables_markdown(summary))
+    assert "9.9e-6\u00d7" in text  # of 2018.5 s
+    assert footnotes(summary)[0][1] == "over limit: Too late: polysift on MAGIC"
+
+
 def test_markdown_of_tables():
     text = "\n".join(tables_markdown(summarise(checked_rows(table_rows()))))
     assert "| FPC | **87.00**†<br><sub>paper 86.52 ± 0.30, +0.48</sub> |" in text
@@ -500,6 +509,15 @@ def test_place_and_speed_on_few_sets():
     assert found["FPC as printed: accuracy"].agrees is None
 
 
+def test_what_the_paper_does_not_print_is_no_claim():
+    found = verdicts(realistic_rows("highdim"), "highdim")
+    assert "FPC as printed: accuracy" in found
+    rows = [row("mnist38", "fpc", accuracy=0.98, auc=0.99)]
+    found = verdicts(rows, "highdim")
+    assert "FPC as printed: AUC" not in found  # Table VII has none
+    assert not any("0 of 0" in verdict.text for verdict in found.values())
+
+
 def test_data_of_the_size_of_a_set_stand_in_for_it_in_time_alone():
     times = dict.fromkeys(_paper.FAST_SYSTEMS, 2.0) | {"fpc": 1.0}
     rows = timed(("susy_shape", "higgs_shape"), times)
@@ -612,6 +630,29 @@ def test_the_same_rows_make_the_same_pictures(written):
     assert {name: one.svg for name, one in again.items()} == {
         name: one.svg for name, one in written.pictures.items()
     }
+
+
+def _tradeoff_panel(shares):
+    from polysift.experiments._comparison_summary import by_pair
+    from polysift.experiments._comparison_tradeoff import draw_tradeoff
+
+    rows = [row("banknote", name, 0, share, 0.9, 1.0, 0.1) for name, share in shares.items()]
+    drawing = draw_tradeoff(by_pair(summarise(checked_rows(rows))))
+    drawing.canvas.draw()
+    return drawing.axes[0]
+
+
+def test_fpc_is_in_the_picture_however_far_below_it_is():
+    shares = dict.fromkeys(("svm_rbf", "svm_poly", "falkon", "tensor_sketch"), 1.0)
+    panel = _tradeoff_panel({**shares, "fpc": 0.985, "linear_svm": 0.9})
+    assert panel.get_ylim()[0] < 98.5
+    assert [text.get_text() for text in panel.texts] == ["1 further below"]
+
+
+def test_equal_accuracies_have_a_scale_that_can_be_read():
+    panel = _tradeoff_panel(dict.fromkeys(("svm_rbf", "falkon", "fpc"), 1.0))
+    assert panel.yaxis.get_offset_text().get_text() == ""
+    assert "100.0" in [label.get_text() for label in panel.get_yticklabels()]
 
 
 @pytest.mark.parametrize("absent", [True, False], ids=["absent", "nothing"])

@@ -163,8 +163,23 @@ def test_processes_do_not_change_results(study, tmp_path, measured):
 
 
 def test_a_process_that_dies_is_reported(study, tmp_path):
-    with pytest.raises(CellError, match="has died"):
+    with pytest.raises(CellError, match="has died") as caught:
         run_study(replace(study, measure=die), 2, tmp_path / "out", jobs=2)
+    assert isinstance(caught.value, OSError)  # a command shows its message, and no traceback
+
+
+def test_the_time_left_is_known_though_cells_take_minutes():
+    pytest.importorskip("rich")
+    from polysift.experiments._progress import _rich_bar
+
+    now = 0.0
+    bar = _rich_bar()
+    bar.get_time = lambda: now
+    task = bar.add_task("cells", total=10)
+    for done in (1, 2, 3):
+        now = 100.0 * done
+        bar.update(task, completed=done)
+    assert bar.tasks[0].time_remaining == 700
 
 
 def test_timed_studies_run_in_this_process(study, tmp_path):

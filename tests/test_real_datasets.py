@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy.io import savemat
+from scipy.sparse import csc_array
 
 from polysift import _cache, _catalogue, _fetch, _published, _real_data
 from polysift._catalogue import ENTRIES, find_entry
@@ -394,14 +395,23 @@ def test_the_papers_split_is_by_position():
     ("name", "file", "text", "message"),
     [
         ("banknote", "data_banknote_authentication.txt", "", "holds no rows"),
-        ("banknote", "data_banknote_authentication.txt", "1,2,3\n", "after 0 good rows"),
+        ("banknote", "data_banknote_authentication.txt", "1,2,3\n", "line 1: invalid column index"),
+        ("banknote", "data_banknote_authentication.txt", "a,b\n1,2,3,4,0\n\n1,2,x,4,0\n",
+         "line 4: could not convert string 'x' to float64, column 3. Correct or replace"),
+        ("banknote", "data_banknote_authentication.txt", "1,2,3,4,0\n1,2,nan,4,1\n",
+         r"'kurtosis' holds a NaN or nothing in row 1 \(counted from 0\)"),
+        ("banknote", "data_banknote_authentication.txt", "1;2;3;4;0\n",
+         "no rows of numbers with ',' between them"),
+        ("banknote", "data_banknote_authentication.txt", 'a,b\n"', "no rows of numbers"),
         ("banknote", "data_banknote_authentication.txt", "1,2,x,4,0\n", "'x'"),
-        ("banknote", "data_banknote_authentication.txt", "1,2,3,4,7\n", "must be 0, 1; got 7"),
-        ("magic", "magic04.data", "1,2,3,4,5,6,7,8,9,10,x\n", "string 'x' to float64 at row 0"),
+        ("banknote", "data_banknote_authentication.txt", "1,2,3,4,0\n1,2,3,4,7\n",
+         "must be 0, 1; got 7 in row 1 of numbers"),
+        ("magic", "magic04.data", "1,2,3,4,5,6,7,8,9,10,x\n", "line 1: .*'x' .*, column 11"),
         ("covtype", "covtype.data.gz", "plain text", "is damaged or cut short"),
         ("htru2", "htru2.parquet", "no Parquet", "htru2.parquet is not a readable Parquet file"),
         ("htru2", "htru2.npz", "no archive", "htru2.npz is not a readable .npz file"),
         ("dogs_vs_cats", "dogs_vs_cats.mat", "no MATLAB file" * 50, "Save it with -v7, or as .npz"),
+        ("dogs_vs_cats", "dogs_vs_cats.mat", "", "Save it with -v7, or as .npz"),
     ],
 )  # fmt: skip
 def test_bad_files_are_named(name, file, text, message, data):
@@ -434,7 +444,7 @@ def test_prepared_tables_are_checked(data):
 
     frame = pd.DataFrame({"a": [1.0, 2.0], "target": [0, 1]})
     frame.drop(columns="target").to_parquet(data / "skin.parquet")
-    with pytest.raises(DatasetError, match="skin.parquet must have a column 'target'"):
+    with pytest.raises(DatasetError, match="must have a column 'target' .*columns are a."):
         load("skin", fetch=False)
     frame[["target"]].to_parquet(data / "skin.parquet")
     with pytest.raises(DatasetError, match="has no column of attributes"):
@@ -443,7 +453,7 @@ def test_prepared_tables_are_checked(data):
     with pytest.raises(DatasetError, match="target must hold the labels .* 1 different values: 1"):
         load("skin", fetch=False)
     frame.assign(a=["x", "y"]).to_parquet(data / "skin.parquet")
-    with pytest.raises(DatasetError, match="Parquet file of numbers"):
+    with pytest.raises(DatasetError, match="column 'a' must hold numbers: .*'x'. Encode"):
         load("skin", fetch=False)
     frame.to_parquet(data / "skin.parquet")
     found = load("skin", fetch=False)
@@ -455,6 +465,56 @@ def test_prepared_tables_are_checked(data):
             DatasetError, match="magic.npz.* must (hold arrays X and y|be a matrix)"
         ):
             load("magic", fetch=False)
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ([1.0, None], r"attribute 'B' holds a NaN or nothing in row 1 \(counted from 0\)"),
+        ([np.inf, 1.0], "attribute 'B' holds an infinity in row 0"),
+        ([{"part": 1}, {"part": 2}], "column 'B' must hold numbers: .*'dict'. Encode"),
+        (np.array([0, 1], dtype="M8[us]"), "column 'B' must hold numbers: it holds datetime64"),
+    ],
+    ids=["null", "infinity", "struct", "date"],
+)
+def test_columns_of_prepared_tables_are_checked(column, message, data):
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
+
+    table = pa.table({"B": pa.array(column), "G": [1, 2], "R": [3, 4], "target": [0, 1]})
+    write_table(table, data / "skin.parquet")
+    with pytest.raises(DatasetError, match=message) as caught:
+        load("skin", fetch=False)
+    assert str(data / "skin.parquet") in str(caught.value)
+    write_table(table.rename_columns(["R", "G", "R", "target"]), data / "skin.parquet")
+    with pytest.raises(DatasetError, match="has the column 'R' more than once"):
+        load("skin", fetch=False)
+
+
+@pytest.mark.parametrize("names", [["a", "b"], ["a", "b", "c", "d"], ["a", "a", "b"], "a"])
+def test_names_of_arrays_must_fit(names, data):
+    np.savez(data / "skin.npz", X=np.ones((2, 3)), y=[0, 1], names=names)
+    with pytest.raises(DatasetError, match="a different name for each of the 3 columns of X"):
+        load("skin", fetch=False)
+
+
+@pytest.mark.parametrize("name", ["skin", "mnist"])
+def test_archives_that_are_cut_short_or_none(name, data):
+    path = data / f"{name}.npz"
+    np.savez(path, X=np.ones((50, 3)), y=np.arange(50) % 2)
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(DatasetError, match=f"{name}.npz .* .npz file"):
+        load("mnist38" if name == "mnist" else name, fetch=False)
+    with path.open("wb") as file:
+        np.save(file, np.ones(3))
+    with pytest.raises(DatasetError, match=f"{name}.npz .* .npz file"):
+        load("mnist38" if name == "mnist" else name, fetch=False)
+
+
+def test_a_sparse_matrix_of_matlab(data):
+    X = np.eye(4, 1024)
+    savemat(data / "dogs_vs_cats.mat", {"X": csc_array(X), "y": [0, 1, 0, 1]})
+    np.testing.assert_array_equal(load("dogs_vs_cats").X, X)
 
 
 def test_parquet_needs_pyarrow(data, monkeypatch):
@@ -522,6 +582,37 @@ def test_what_is_absent_is_explained(data, monkeypatch):
     with pytest.raises(OSError, match="POLYSIFT_DATA names no folder"):
         load("dogs_vs_cats")
     assert not (data.parent / "cache").exists(), "nothing was fetched, nothing is left"
+
+
+def test_a_data_folder_that_is_not_there_is_said_to_be(data, monkeypatch):
+    monkeypatch.setenv("POLYSIFT_DATA", str(data / "mistyped"))
+    with pytest.raises(DatasetError, match="mistyped, which does not exist, and the cache is"):
+        load("magic", fetch=False)
+    monkeypatch.setenv("POLYSIFT_DATA", "~/data")
+    monkeypatch.setenv("POLYSIFT_CACHE", "~/cache")
+    assert _cache.data_folder() == Path.home() / "data"
+    assert _cache.cache_folder() == Path.home() / "cache"
+
+
+@pytest.mark.parametrize("folder", ["data", "cache"])
+def test_a_folder_that_may_not_be_looked_into(folder, data, monkeypatch):
+    def refuse(path):
+        if path.parent.name == folder:
+            raise PermissionError(13, "Permission denied", str(path))
+        return False
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(DatasetError, match=f"{folder} cannot be .*POLYSIFT_{folder.upper()} else"):
+        load("magic", fetch=False)
+
+
+def test_a_kept_copy_is_of_no_use_without_pyarrow(data, cache, monkeypatch):
+    monkeypatch.setattr(_real_data, "WORTH_KEEPING", 10)
+    expected = put(data, "higgs").astype(np.float32)
+    load("higgs", fetch=False)
+    assert (cache / "higgs.parsed.parquet").is_file()
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    np.testing.assert_array_equal(load("higgs", fetch=False).X, expected)
 
 
 @pytest.mark.parametrize("arrow", [True, False])
@@ -748,13 +839,39 @@ def test_other_content_is_refused(server, data, monkeypatch):
     server.answers[path] = archive({"Skin_NonSkin.txt": "74 85 123 2\n73 84 122 1\n1 1 1 1\n"})
     fails_cleanly(data, "skin", "published data have 2 rows, 1 of class -1 and 1 of class +1")
     server.answers[path] = archive({"Skin_NonSkin.txt": "74 85\n"})
-    fails_cleanly(data, "skin", "after 0 good rows")
+    fails_cleanly(data, "skin", "Skin_NonSkin.txt, line 1: invalid column index")
     damaged = bytearray(archive({"Skin_NonSkin.txt": "74 85 123 2\n" * 99}, method=0))
     damaged[80] ^= 1
     server.answers[path] = bytes(damaged)
     fails_cleanly(data, "skin", "is not a sound zip archive", "CRC")
     server.answers[path] = good
     assert load("skin").X.shape == (2, 3)
+
+
+def test_archives_that_are_encrypted_or_too_large(server, data, monkeypatch):
+    offer(server, monkeypatch, "skin")
+    path = next(iter(server.answers))
+    good = server.answers[path]
+    locked = bytearray(good)
+    locked[6] |= 1  # the flags of the file, and of its entry in the directory
+    locked[good.index(b"PK\x01\x02") + 8] |= 1
+    server.answers[path] = bytes(locked)
+    fails_cleanly(data, "skin", "is not a sound zip archive", "encrypted")
+    server.answers[path] = archive({"Skin_NonSkin.txt": "1 2 3 1\n" * 10_000})
+    monkeypatch.setattr(_fetch, "LARGEST", 20_000)
+    fails_cleanly(data, "skin", "announces 80,000 bytes of Skin_NonSkin.txt")
+    monkeypatch.setattr(_fetch, "LARGEST", 100)
+    fails_cleanly(data, "skin", "has more than 100 bytes")
+
+
+def test_a_network_that_fails_is_not_taken_for_a_full_disk(server, data, monkeypatch):
+    offer(server, monkeypatch, "skin")
+
+    def fail(self, amount):
+        raise OSError(113, "No route to host")
+
+    monkeypatch.setattr("http.client.HTTPResponse.read", fail)
+    fails_cleanly(data, "skin", "cannot be reached, or broke off", "No route to host")
 
 
 def test_rows_in_another_order_are_taken(server, data, monkeypatch):

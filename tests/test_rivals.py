@@ -268,6 +268,15 @@ def test_wide_kernels_and_close_centers_do_no_harm(rng):
     assert np.isfinite(model.coef_).all() and model.score(X, np.tile(y, 2)) > 0.6
 
 
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("scale", [1e-160, 1e200])
+def test_distances_beyond_all_numbers_are_refused(rng, scale):
+    """Some LAPACKs refuse to factor NaN, and a larger diagonal would be tried without end."""
+    X, y = blend(rng, 50, 3)
+    with pytest.raises(ValueError, match="scale the columns of X first"):
+        FalkonClassifier(20, random_state=0).fit(scale * X, y)
+
+
 def test_the_cache_changes_nothing(rng, monkeypatch):
     monkeypatch.setattr(nystrom, "BLOCK_BYTES", 8 * 40 * 64)
     X, y = blend(rng, 1000, 3)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
@@ -18,11 +19,12 @@ from polysift import FPCClassifier
 from polysift._console import state
 from polysift.cli import app
 from polysift.datasets import UCI, available
-from polysift.experiments import _trial, comparisons
+from polysift.experiments import _comparison_results, _trial, comparisons
 from polysift.experiments._case import Case, open_case, three_parts
 from polysift.experiments._comparison import COLUMNS
 from polysift.experiments._contenders import (
     Effort,
+    Found,
     build_fpc,
     contender,
     contenders,
@@ -31,7 +33,7 @@ from polysift.experiments._contenders import (
     search_sizes,
 )
 from polysift.experiments._trial import measure
-from polysift.experiments._worker import OverLimitError
+from polysift.experiments._worker import OverLimitError, WorkerError
 from polysift.rivals import METHODS
 
 needs_data = pytest.mark.skipif(
@@ -55,8 +57,9 @@ def small_case(m=400, seed=0):
 class Calls:
     """A worker that counts, and answers from a table."""
 
-    def __init__(self, scores, slow=(), pilot=None):
-        self.scores, self.slow, self.pilot, self.tried = scores, slow, pilot or {}, []
+    def __init__(self, scores, slow=(), pilot=None, broken=()):
+        self.scores, self.slow, self.pilot, self.broken = scores, slow, pilot or {}, broken
+        self.tried = []
 
     def call(self, function, _cell, params, *rows, limit=None):
         assert function is _trial.attempt
@@ -66,6 +69,8 @@ class Calls:
         self.tried.append(key)
         if key in self.slow:
             raise OverLimitError(f"over {limit:g} s")
+        if key in self.broken:
+            raise WorkerError("MemoryError")
         return self.scores[key]
 
 
@@ -119,7 +124,7 @@ def test_fpc_is_the_papers():
 def test_fpc_chooses_among_sizes_where_the_paper_does():
     system = contender("fpc", [3, 5, 8])
     assert system.candidates is None
-    params = system.search(small_case(), Effort())
+    params = system.search(small_case(), Effort()).params
     assert params["degree"] == 3  # C(2 + 2, 2) is 6
     assert params["n_centers"] in (3, 5, 8) and params["solver"] == "paper"
     assert contender("fpc").candidates is paper_candidates
@@ -128,7 +133,7 @@ def test_fpc_chooses_among_sizes_where_the_paper_does():
 def test_sizes_are_chosen_by_the_validation_rows():
     case = small_case()
     scores = {}
-    params = search_sizes(case, Effort(seed=1), (2, 6))
+    params = search_sizes(case, Effort(seed=1), (2, 6)).params
     for n in (2, 6):
         model = FPCClassifier(**params | {"n_centers": n}).fit(*case.of(case.train))
         scores[n] = model.score(*case.of(case.validation))
@@ -139,7 +144,7 @@ def test_sizes_are_chosen_by_the_validation_rows():
 @pytest.mark.parametrize("scoring", ["accuracy", "roc_auc"])
 def test_our_search_gives_parameters_that_fit(scoring):
     case = small_case()
-    params = search_polysift(case, Effort(grid="quick"), scoring)
+    params = search_polysift(case, Effort(grid="quick"), scoring).params
     model = FPCClassifier(**params).fit(*case.of(case.train))
     assert model.score(*case.of(case.test)) > 0.85
 
@@ -165,6 +170,41 @@ def test_no_candidate_within_the_limit(monkeypatch):
     monkeypatch.setitem(METHODS, "random_forest", _forest([2, 4]))
     found = _trial._select(Calls({}, slow=[(2,)]), cell(method="random_forest", limit=1), 1000, 3)
     assert found == (None, "over limit: 1 of 2 candidates over 1 s, 1 not tried after that")
+
+
+def test_a_candidate_that_fails_is_no_reason_to_give_up(monkeypatch):
+    monkeypatch.setitem(METHODS, "random_forest", _forest([2, 4, 6]))
+    worker = Calls({(2,): 0.7}, broken=[(4,)])
+    found = _trial._select(worker, cell(method="random_forest"), 1000, 3)
+    status = "limited: 1 of 3 candidates failed, MemoryError, 1 not tried after that"
+    assert found == ({"n_estimators": 2}, status)
+    found = _trial._select(Calls({}, broken=[(2,)]), cell(method="random_forest"), 1000, 3)
+    assert found[0] is None and found[1].startswith("failed: 1 of 3 candidates failed, MemoryError")
+
+
+def test_a_search_that_ran_out_of_time_is_marked():
+    found = Found({"degree": 2}, finished=False)
+
+    class Searched:
+        def call(self, function, _cell):
+            assert function is _trial.search
+            return found
+
+    chosen = _trial._select(Searched(), cell(method="polysift"), 1500, 2)
+    assert chosen == (found.params, "limited: the search was out of time")
+
+
+def test_what_has_failed_is_run_again_and_nothing_else(tmp_path):
+    def measure(one):
+        return [dict.fromkeys(COLUMNS[4:]) | {"status": statuses[one["method"]]}]
+
+    statuses = {"fpc": "failed: no", "falkon": "over limit: 1 of 1", "l1_svm": "ok"}
+    trials = comparisons.Trials("uci", ("a",), tuple(statuses), 1, measure=measure)
+    comparisons.run(trials, tmp_path)
+    statuses |= dict.fromkeys(statuses, "limited: now")
+    rows = comparisons.run(trials, tmp_path)
+    assert [row["status"] for row in rows] == ["limited: now", "over limit: 1 of 1", "ok"]
+    assert comparisons.run(trials, tmp_path) == rows
 
 
 def test_a_pilot_puts_promising_candidates_first_where_costs_cannot_be_told(monkeypatch):
@@ -230,6 +270,15 @@ def test_a_fit_over_the_limit_is_a_status():
     assert time.perf_counter() - began < 60
 
 
+def test_a_search_of_ours_over_its_limit_is_over_the_limit(monkeypatch):
+    def late(*_):
+        raise WorkerError("TimeoutError: time_limit=0.01 s struck")
+
+    monkeypatch.setattr(_trial.Worker, "call", late)
+    (row,) = measure(cell(method="polysift"))
+    assert row["status"] == "over limit: time_limit=0.01 s struck"
+
+
 def test_cells_come_run_by_run():
     trials = comparisons.Trials("uci", ("a", "b"), ("fpc", "falkon"), 2, limit=30.0)
     found = trials.cells(2)
@@ -247,7 +296,8 @@ def test_plans():
     assert (trials.runs, trials.grid, trials.limit) == (3, "coarse", 30.0)
     quick = comparisons.plan("uci", quick=True)
     assert (quick.runs, quick.grid, quick.limit) == (2, "quick", 10.0)
-    assert len(quick.methods) == 13 and set(quick.data) <= set(UCI)
+    assert len(quick.methods) == (12 if find_spec("lightgbm") is None else 13)
+    assert set(quick.data) <= set(UCI)
     assert any("24 attributes" in note for note in quick.notes)
 
 
@@ -262,6 +312,27 @@ def test_what_is_not_at_hand_is_said_and_replaced(monkeypatch):
     assert sizes["higgs_shape"] == list(range(300, 501, 20))
     with pytest.raises(ValueError, match="mnist38 is not at hand"):
         comparisons.plan("highdim", data=["mnist38"])
+
+
+def test_a_stand_in_that_is_asked_for_too_is_run_once(monkeypatch):
+    monkeypatch.setattr(comparisons, "available", lambda name: False)
+    assert comparisons.plan("massive", data=["susy", "susy_shape"]).data == ("susy_shape",)
+
+
+def test_what_is_not_at_hand_is_said_once_with_what_to_do(monkeypatch):
+    monkeypatch.setattr(comparisons, "available", lambda name: False)
+    with pytest.raises(ValueError, match=r"skin are not at hand\. .*POLYSIFT_DATA") as caught:
+        comparisons.plan("uci")
+    assert str(caught.value).count("not at hand") == 1
+
+
+def test_lightgbm_is_left_out_where_it_is_not_installed(monkeypatch):
+    monkeypatch.setattr(comparisons, "find_spec", lambda name: None)
+    trials = comparisons.plan("massive", data=["susy_shape"])
+    assert "lightgbm" not in trials.methods and "polysift" in trials.methods
+    assert any("lightgbm is left out" in note for note in trials.notes)
+    with pytest.raises(ValueError, match="lightgbm is not installed"):
+        comparisons.plan("massive", data=["susy_shape"], methods=["lightgbm"])
 
 
 @pytest.mark.parametrize(
@@ -330,3 +401,34 @@ def test_command_of_the_massive_sets_and_of_sensitivity(command, tmp_path):
 def test_command_refuses_what_is_not_there(command):
     said = command("uci", "--data", "iris", code=2).stderr
     assert "There is no data set iris here" in said
+    assert "longer than 0 s" in command("uci", "--time-limit", "0", code=2).stderr
+
+
+@pytest.fixture
+def rows_of_a_plan(monkeypatch):
+    """Give a comparison whose cells are over the limit at once."""
+
+    def run(trials, *_, **__):
+        one = dict.fromkeys(COLUMNS) | {"run": 0, "seed": 0, "status": "over limit: 1 of 1"}
+        return [one | {"data": "susy_shape", "method": name} for name in trials.methods]
+
+    monkeypatch.setattr(comparisons, "run", run)
+
+
+@pytest.mark.usefixtures("rows_of_a_plan")
+def test_marks_are_explained_on_the_screen(command, tmp_path):
+    words = ("massive", "--data", "susy_shape", "--methods", "fpc", "--time-limit", "20d")
+    outcome = command(*words)
+    assert "‡  over limit: 1 of 1: FPC on size of SUSY" in outcome.stdout
+    page = (tmp_path / "polysift-results" / "massive.html").read_text(encoding="utf-8")
+    assert "--time-limit 1728000s" in page  # not 1.728e+06s, which nobody reads
+
+
+@pytest.mark.usefixtures("rows_of_a_plan")
+def test_ctrl_c_while_files_are_written_says_that_cells_are_kept(command, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_comparison_results, "write_comparison", interrupted)
+    outcome = command("massive", "--data", "susy_shape", "--methods", "fpc", code=130)
+    assert "keeps what is done" in outcome.stderr

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 import pytest
 from threadpoolctl import threadpool_info
 
-from polysift.experiments._worker import OverLimitError, Worker, WorkerError
+from polysift.experiments import _worker
+from polysift.experiments._worker import (
+    OverLimitError,
+    Worker,
+    WorkerError,
+    deaf_to_interrupts,
+    end_at_interrupts,
+)
 
 
 def open_counter(start: int) -> list[int]:
@@ -94,6 +102,36 @@ def test_a_process_that_dies_is_an_error() -> None:
 def test_too_much_memory_is_an_error_not_a_kill() -> None:
     with Worker(open_counter, 10) as worker, pytest.raises(WorkerError, match="Memory"):
         worker.call(take_memory)
+
+
+def test_a_lower_limit_of_the_shell_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    resource = pytest.importorskip("resource")
+    asked: list[tuple[int, tuple[int, int]]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (10**6, 10**6))  # ulimit -v
+    monkeypatch.setattr(resource, "setrlimit", lambda which, limits: asked.append((which, limits)))
+    _worker._limit_memory()
+    assert asked == [(resource.RLIMIT_AS, (10**6, 10**6))]
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals")
+def test_ctrl_c_waits_until_a_process_is_ready_for_it() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    with deaf_to_interrupts():
+        assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("ignored", [False, True])
+def test_an_ignored_ctrl_c_stays_ignored(ignored: bool) -> None:
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN if ignored else signal.default_int_handler)
+        end_at_interrupts()
+        after = signal.getsignal(signal.SIGINT)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert after is (signal.SIG_IGN if ignored else signal.SIG_DFL)
 
 
 def test_an_error_of_the_preparation_is_an_error_of_the_call() -> None:

@@ -24,13 +24,13 @@ WORTH_KEEPING = 8 << 20
 def data_folder() -> Path | None:
     """Return the folder that POLYSIFT_DATA names."""
     named = os.environ.get("POLYSIFT_DATA")
-    return Path(named) if named else None
+    return Path(named).expanduser() if named else None
 
 
 def cache_folder() -> Path:
     """Return the folder for what was fetched: POLYSIFT_CACHE, or the platform's."""
     if named := os.environ.get("POLYSIFT_CACHE"):
-        return Path(named)
+        return Path(named).expanduser()
     home = Path.home()
     if sys.platform == "win32":
         base = os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local"
@@ -52,8 +52,14 @@ def find_files(entry: Entry) -> tuple[Path, ...] | None:
     for folder in (cache,) if data is None else (data, cache):
         for names in candidates(entry):
             paths = tuple(folder / name for name in names)
-            if all(path.is_file() for path in paths):
-                return paths
+            try:
+                if all(path.is_file() for path in paths):
+                    return paths
+            except OSError as error:
+                raise DatasetError(
+                    f"{folder} cannot be looked into: {error}. Change its permissions, or point "
+                    f"{'POLYSIFT_DATA' if folder == data else 'POLYSIFT_CACHE'} elsewhere."
+                ) from error
     return None
 
 

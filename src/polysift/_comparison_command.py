@@ -57,7 +57,8 @@ class Contest:
 def uci(runs: Runs, contest: Contest, results: Results) -> None:
     """Run Tables II, III and IV: nine data sets, the paper's ten systems, and ours.
 
-    Half of the rows are for training, a quarter to choose parameters by, a quarter for the test.
+    Half of the rows are for training, a quarter to choose parameters by, a quarter for the test;
+    20 runs, as in the paper.
     What is done is kept: after Ctrl-C, or with more runs, the same command goes on from there.
     """
     _compare("uci", runs, contest, results)
@@ -76,7 +77,7 @@ def massive(
     """Run Table VI: SUSY and HIGGS.
 
     Where they are not at hand, a sample of HIGGS stands in for the accuracy, and drawn numbers of
-    the same shapes for the time. One fit runs at a time, on all cores.
+    the same shapes for the time. One fit runs at a time, on all cores, whatever --jobs is; one run.
     """
     _compare("massive", runs, contest, results, rows=rows)
 
@@ -84,7 +85,10 @@ def massive(
 @guarded
 @grouped
 def highdim(runs: Runs, contest: Contest, results: Results) -> None:
-    """Run Table VII: Gisette, MNIST38 and Dogs_vs_Cats, as far as they are at hand."""
+    """Run Table VII: Gisette, MNIST38 and Dogs_vs_Cats, as far as they are at hand.
+
+    Five runs, where the paper does not say how many.
+    """
     _compare("highdim", runs, contest, results)
 
 
@@ -96,6 +100,8 @@ def _compare(name: str, runs: Runs, contest: Contest, results: Results, **more: 
     from polysift.experiments.comparisons import plan, run
 
     with as_usage():
+        if contest.time_limit == 0:
+            raise ValueError("--time-limit must be longer than 0 s.")
         trials = plan(
             name,
             data=contest.data,
@@ -113,18 +119,18 @@ def _compare(name: str, runs: Runs, contest: Contest, results: Results, **more: 
         rows = run(
             trials, results.output, seed=runs.seed, jobs=runs.workers(), show=not results.quiet
         )
-    comparison = write_comparison(
-        COMPARISONS[name],
-        rows,
-        results.output,
-        command=_command(name, runs, contest, more),
-        runs=trials.runs,
-        seed=runs.seed,
-        notes=trials.notes,
-    )
-    if results.docs is not None:
-        results.docs.mkdir(parents=True, exist_ok=True)
-        write_comparison_docs(comparison, results.docs, comparison.command)
+        comparison = write_comparison(
+            COMPARISONS[name],
+            rows,
+            results.output,
+            command=_command(name, runs, contest, more),
+            runs=trials.runs,
+            seed=runs.seed,
+            notes=trials.notes,
+        )
+        if results.docs is not None:
+            results.docs.mkdir(parents=True, exist_ok=True)
+            write_comparison_docs(comparison, results.docs, comparison.command)
     if results.json:
         show_json(_result(comparison))
     elif not results.quiet:
@@ -138,20 +144,24 @@ def _command(name: str, runs: Runs, contest: Contest, more: dict[str, Any]) -> s
         words += [flag, ",".join(values)] if values else []
     words += ["--quick"] if contest.quick else []
     words += ["--paper-grids"] if contest.paper_grids else []
-    limit = None if contest.time_limit is None else f"{contest.time_limit:g}s"
+    limit = None if contest.time_limit is None else f"{contest.time_limit:.15g}s"
     for flag, value in (("--time-limit", limit), ("--rows", more.get("rows"))):
         words += [] if value is None else [flag, str(value)]
     return join([*words, *runs.words()])
 
 
 def _show(comparison: Comparison) -> None:
-    from polysift.experiments._comparison_tables import METRICS, plain_table
+    from polysift.experiments._comparison_tables import METRICS, footnotes, plain_table
 
     for metric in METRICS:
         title, heads, rows = plain_table(comparison.summary, metric)
         if rows:
             show_table(title, heads, rows)
     print()
+    marks = footnotes(comparison.summary)
+    if marks:
+        show_facts(marks)
+        print()
     show_facts([(one.name, f"{one.answer}. {one.verdict.text}\n") for one in comparison.findings])
     show_facts([("files", str(comparison.folder)), ("page", str(comparison.page))])
 

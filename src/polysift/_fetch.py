@@ -8,7 +8,9 @@ import json
 import shutil
 import zipfile
 import zlib
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
@@ -22,6 +24,9 @@ OPENML = "https://www.openml.org/api/v1/json/data/"
 
 PIECE = 1 << 18
 """Bytes that are fetched at a time."""
+
+LARGEST = 1 << 33
+"""Bytes of the largest file that is taken; the largest published one has a third of that."""
 
 TIMEOUT = 60.0
 """Seconds without an answer after which a server counts as silent."""
@@ -64,21 +69,33 @@ def download(url: str, path: Path, *, show: bool) -> None:
     """Fetch a file, or raise a DatasetError that says why it could not be."""
     request = Request(url, headers={"User-Agent": "polysift"})
     try:
-        with urlopen(request, timeout=TIMEOUT) as answer, path.open("wb") as file:
+        with _ask(urlopen, request, timeout=TIMEOUT) as answer, path.open("wb") as file:
             total: int | None = answer.length
             with Progress(f"fetching {url}", total, "bytes", show=show) as progress:
-                while chunk := answer.read(PIECE):
+                while chunk := _ask(answer.read, PIECE):
                     file.write(chunk)
                     progress.advance(len(chunk))
+                    if file.tell() > LARGEST:
+                        raise DatasetError(f"{url} has more than {LARGEST:,} bytes.")
             received = file.tell()
     except HTTPError as error:
         error.close()
         raise DatasetError(f"{url} answers {error.code} ({error.reason}).") from error
-    except (URLError, TimeoutError, ConnectionError, http.client.HTTPException) as error:
+    except (URLError, http.client.HTTPException, ValueError) as error:  # the last: of a bad url
         reason = getattr(error, "reason", None) or error
         raise DatasetError(f"{url} cannot be reached, or broke off: {reason!r}.") from error
     if total is not None and received != total:
         raise DatasetError(f"{url} broke off after {received:,} of {total:,} bytes.")
+
+
+def _ask(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Return what a call returns; what fails is the network, and not the disk written to."""
+    try:
+        return call(*args, **options)
+    except URLError:  # also: what the server answers instead
+        raise
+    except OSError as error:
+        raise URLError(error) from error
 
 
 def _unpack(archive: Path, paths: tuple[Path, ...], url: str) -> None:
@@ -91,7 +108,10 @@ def _unpack(archive: Path, paths: tuple[Path, ...], url: str) -> None:
                     raise DatasetError(
                         f"{url} holds no {path.name}; its files are {', '.join(sorted(members))}."
                     )
+                size = file.getinfo(members[path.name]).file_size
+                if size > LARGEST:  # what is unpacked never is more than is announced
+                    raise DatasetError(f"{url} announces {size:,} bytes of {path.name}.")
                 with file.open(members[path.name]) as source, path.open("wb") as target:
                     shutil.copyfileobj(source, target, CHUNK)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # also: encrypted
         raise DatasetError(f"{url} is not a sound zip archive: {error}.") from error

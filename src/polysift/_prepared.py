@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +21,9 @@ TARGET = "target"
 
 DIGESTED = 1 << 16
 """Rows that are digested or written at a time."""
+
+BAD_ARCHIVE = (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
+"""What numpy raises where a file is no .npz file, or a damaged one."""
 
 
 class DatasetError(OSError):
@@ -48,7 +53,23 @@ def signs(labels: Any, where: str) -> IntArray:
 
 def read_prepared(path: Path, entry: Entry) -> Content:
     """Return the content of a .parquet or .npz file; or raise a DatasetError."""
-    return (_read_parquet if path.suffix == ".parquet" else _read_npz)(path, entry)
+    read = _read_parquet if path.suffix == ".parquet" else _read_npz
+    return check_finite(read(path, entry), str(path))
+
+
+def check_finite(content: Content, source: str) -> Content:
+    """Return the content; or raise a DatasetError that names what is not a finite number."""
+    for rows in _spans(len(content.X)):
+        finite = np.isfinite(content.X[rows])
+        if not finite.all():
+            at, j = (int(place) for place in np.argwhere(~finite)[0])
+            what = "a NaN or nothing" if np.isnan(content.X[rows][at, j]) else "an infinity"
+            raise DatasetError(
+                f"{source}: the attribute {content.names[j]!r} holds {what} in row "
+                f"{rows.start + at:,} (counted from 0); the published data are finite numbers. "
+                "Correct or replace the file."
+            )
+    return content
 
 
 def _read_parquet(path: Path, entry: Entry) -> Content:
@@ -57,34 +78,57 @@ def _read_parquet(path: Path, entry: Entry) -> Content:
     try:
         with pa.parquet.ParquetFile(path) as file:
             present = file.schema_arrow.names
+            if len(set(present)) < len(present):
+                twice = next(name for name in present if present.count(name) > 1)
+                raise DatasetError(
+                    f"{path} has the column {twice!r} more than once. Rename one, or leave it out."
+                )
             names = _attributes([name for name in present if name != TARGET], path, entry)
             if TARGET not in present:
-                raise DatasetError(f"{path} must have a column {TARGET!r} with the labels.")
+                raise DatasetError(
+                    f"{path} must have a column {TARGET!r} with the labels; its columns are "
+                    f"{', '.join(present[:9])}{', ...' if len(present) > 9 else ''}."
+                )
             X = np.empty((file.metadata.num_rows, len(names)), dtype=_dtype(entry))
             y = np.empty(len(X))
             begin = 0
             for batch in file.iter_batches(DIGESTED, columns=[*names, TARGET]):
                 end = begin + len(batch)
                 for j, name in enumerate(names):
-                    X[begin:end, j] = batch.column(name)
-                y[begin:end] = batch.column(TARGET)
+                    X[begin:end, j] = _numbers(batch, name, path)
+                y[begin:end] = _numbers(batch, TARGET, path)
                 begin = end
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, DatasetError):
             raise
         raise DatasetError(
-            f"{path} is not a readable Parquet file of numbers: {error} Replace or delete it."
+            f"{path} is not a readable Parquet file: {error}. Replace or delete it."
         ) from error
     return Content(X, signs(y, f"{path}: {TARGET}"), tuple(names))
 
 
+def _numbers(batch: Any, name: str, path: Path) -> Any:
+    """Return a column as an array of numbers, where a null is NaN; or raise a DatasetError."""
+    values = np.asarray(batch.column(name))
+    try:
+        if values.dtype.kind in "mM":
+            raise TypeError(f"it holds {values.dtype}")
+        return values if values.dtype.kind in "biuf" else values.astype(float)
+    except (TypeError, ValueError) as error:
+        raise DatasetError(
+            f"{path}: the column {name!r} must hold numbers: {str(error).rstrip('.')}. Encode it "
+            "as numbers, or replace the file."
+        ) from error
+
+
 def _read_npz(path: Path, entry: Entry) -> Content:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        # numpy itself leaves a damaged file open.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in ("X", "y", "names") if name in archive}
-    except (ValueError, OSError, EOFError) as error:
+    except BAD_ARCHIVE as error:
         raise DatasetError(
-            f"{path} is not a readable .npz file: {error} Replace or delete it."
+            f"{path} is not a readable .npz file: {error}. Replace or delete it."
         ) from error
     return from_arrays(arrays, path, entry)
 
@@ -103,7 +147,12 @@ def from_arrays(arrays: dict[str, Any], path: Path, entry: Entry) -> Content:
         )
     known = list(entry.features) if X.shape[1] == len(entry.features) else None
     given = arrays.get("names", known or [f"x{j}" for j in range(X.shape[1])])
-    given = [str(name) for name in given]
+    given = [str(name) for name in np.ravel(given)]
+    if len(given) != X.shape[1] or len(set(given)) != len(given):
+        raise DatasetError(
+            f"{path}: names must hold a different name for each of the {X.shape[1]:,} columns of "
+            f"X; it holds {len(given):,} names, {len(set(given)):,} of them different."
+        )
     names = _attributes(given, path, entry)
     keep = [given.index(name) for name in names]
     if keep != list(range(X.shape[1])):

@@ -7,6 +7,7 @@ memory than its attributes.
 from __future__ import annotations
 
 import gzip
+import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from polysift._catalogue import Entry
-from polysift._prepared import Content, DatasetError, from_arrays
+from polysift._prepared import BAD_ARCHIVE, Content, DatasetError, check_finite, from_arrays
 from polysift._types import FloatArray, IntArray
 
 BLOCK_VALUES = 1 << 21
@@ -80,6 +81,10 @@ def read_published(
     paths: Sequence[Path], entry: Entry, report: Report = lambda rows: None
 ) -> Content:
     """Return the content of the published files of a data set; or raise a DatasetError."""
+    return check_finite(_read(paths, entry, report), ", ".join(map(str, paths)))
+
+
+def _read(paths: Sequence[Path], entry: Entry, report: Report) -> Content:
     if paths[0].suffix == ".npz":
         return _read_mnist(paths[0], entry)
     if paths[0].suffix == ".mat":
@@ -92,8 +97,10 @@ def read_published(
         layout = LAYOUTS[entry.name]
         columns = [*range(layout.first, layout.first + growing.width), layout.label]
         for path in paths:
+            done = 0
             for block in _blocks(path, layout, columns, growing.dtype):
-                growing.add(block[:, :-1], _signs(block[:, -1], layout, path))
+                growing.add(block[:, :-1], _signs(block[:, -1], layout, path, done))
+                done += len(block)
                 report(len(block))
     return growing.content(entry)
 
@@ -130,8 +137,8 @@ def _blocks(path: Path, layout: Layout, columns: Sequence[int], dtype: Any) -> I
     coders: Any = {at: _coder(letters) for at, letters in layout.codes.items()}
     n_rows = max(1, BLOCK_VALUES // len(columns))
     done = 0
+    lines = _Lines(path, layout)
     try:
-        lines = _lines(path, layout)
         while (first := next(lines, None)) is not None:
             block = np.loadtxt(
                 chain([first], islice(lines, n_rows - 1)),
@@ -145,25 +152,44 @@ def _blocks(path: Path, layout: Layout, columns: Sequence[int], dtype: Any) -> I
             done += len(block)
             yield block
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DatasetError(f"{path} is damaged or cut short: {error}") from error
+        raise DatasetError(f"{path} is damaged or cut short: {error}. Get it again.") from error
     except ValueError as error:
-        raise DatasetError(f"{path}: after {done:,} good rows, {error}") from error
+        # numpy takes a line at a time, and counts rows now from 0, now from 1.
+        said = re.sub(r" at row \d+", "", str(error)).rstrip(".")
+        raise DatasetError(
+            f"{path}, line {lines.number:,}: {said}. Correct or replace the file."
+        ) from error
     if done == 0:
-        raise DatasetError(f"{path} holds no rows.")
+        between = "white space" if layout.delimiter is None else repr(layout.delimiter)
+        raise DatasetError(f"{path} holds no rows of numbers with {between} between them.")
 
 
-def _lines(path: Path, layout: Layout) -> Iterator[str]:
-    """Yield the lines of rows: without headers, comments, quotes and what is not to be kept."""
-    opener: Any = gzip.open if path.suffix == ".gz" else open
-    with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-        head = True
-        for line in file:
-            text = line.replace('"', "").replace("'", "")
-            if head:  # also the declarations of an ARFF file
-                fields = text.split(layout.delimiter)
-                head = text[0] in "@%" or not any(map(_is_number, fields))
-            if not head and not text.isspace() and (layout.keep is None or layout.keep(text)):
-                yield text
+class _Lines:
+    """The lines of rows: without headers, comments, quotes and what is not to be kept.
+
+    ``number`` is the place of the last one in the file, counted from 1.
+    """
+
+    def __init__(self, path: Path, layout: Layout) -> None:
+        self.number, self._rows = 0, self._read(path, layout)
+
+    def __iter__(self) -> Iterator[str]:
+        return self._rows
+
+    def __next__(self) -> str:
+        return next(self._rows)
+
+    def _read(self, path: Path, layout: Layout) -> Iterator[str]:
+        opener: Any = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
+            head = True
+            for self.number, line in enumerate(file, 1):
+                text = line.replace('"', "").replace("'", "")
+                if head:  # also the declarations of an ARFF file
+                    fields = text.split(layout.delimiter)
+                    head = text[:1] in "@%" or not any(map(_is_number, fields))
+                if not head and text.strip() and (layout.keep is None or layout.keep(text)):
+                    yield text
 
 
 def _is_number(text: str) -> bool:
@@ -179,13 +205,15 @@ def _coder(letters: str) -> Callable[[str], float]:
     return lambda text: codes[text.strip()]  # numpy names the field, the row and the column
 
 
-def _signs(labels: FloatArray, layout: Layout, path: Path) -> IntArray:
+def _signs(labels: FloatArray, layout: Layout, path: Path, done: int) -> IntArray:
+    """Return the labels of the rows after the first ``done`` as -1 and +1."""
     positive = np.isin(labels, layout.positive)
-    strange = labels[~positive & ~np.isin(labels, layout.negative)]
+    strange = np.flatnonzero(~positive & ~np.isin(labels, layout.negative))
     if len(strange):
         known = sorted((*layout.positive, *layout.negative))
         raise DatasetError(
-            f"{path}: labels must be {', '.join(map(str, known))}; got {strange[0]:g}."
+            f"{path}: labels must be {', '.join(map(str, known))}; got {labels[strange[0]]:g} in "
+            f"row {done + strange[0]:,} of numbers (counted from 0). Correct or replace the file."
         )
     return np.where(positive, np.int8(1), np.int8(-1))
 
@@ -194,7 +222,10 @@ def _read_gisette(data: Path, labels: Path, growing: _Growing, report: Report) -
     """Add the rows of a file of attributes, with the labels of another file."""
     layout = Layout(delimiter=None, negative=(-1,))
     y = np.concatenate(
-        [_signs(block[:, 0], layout, labels) for block in _blocks(labels, layout, [0], np.float64)]
+        [
+            _signs(block[:, 0], layout, labels, 0)  # they are so few that one block holds them
+            for block in _blocks(labels, layout, [0], np.float64)
+        ]
     )
     done = 0
     for block in _blocks(data, layout, range(growing.width), growing.dtype):
@@ -211,9 +242,9 @@ def _read_gisette(data: Path, labels: Path, growing: _Growing, report: Report) -
 def _read_mnist(path: Path, entry: Entry) -> Content:
     """Return the digits 3 and 8 of the training set, then those of the test set."""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             parts = [(file[f"x_{part}"], file[f"y_{part}"]) for part in ("train", "test")]
-    except (KeyError, ValueError, OSError, EOFError) as error:
+    except (KeyError, *BAD_ARCHIVE) as error:
         raise DatasetError(
             f"{path} must be an .npz file with x_train, y_train, x_test and y_test: {error}"
         ) from error
@@ -231,11 +262,15 @@ def _read_mnist(path: Path, entry: Entry) -> Content:
 
 def _read_mat(path: Path, entry: Entry) -> Content:
     from scipy.io import loadmat
+    from scipy.io.matlab import MatReadError
+    from scipy.sparse import issparse
 
     try:
-        arrays = loadmat(path, variable_names=["X", "y"])
-    except (ValueError, TypeError, OSError, NotImplementedError) as error:
+        found = loadmat(path, variable_names=["X", "y"])
+    except (ValueError, TypeError, OSError, NotImplementedError, MatReadError, zlib.error) as error:
         raise DatasetError(
-            f"{path} is not a MATLAB file that scipy reads: {error} Save it with -v7, or as .npz."
+            f"{path} is not a MATLAB file that scipy reads: {error}. Save it with -v7, or as .npz."
         ) from error
-    return from_arrays({name: arrays[name] for name in ("X", "y") if name in arrays}, path, entry)
+    arrays = {name: found[name] for name in ("X", "y") if name in found}
+    dense = {name: a.toarray() if issparse(a) else a for name, a in arrays.items()}
+    return from_arrays(dense, path, entry)

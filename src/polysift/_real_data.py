@@ -31,7 +31,7 @@ from polysift._published import read_published
 from polysift._types import FloatArray, IntArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Dataset:
     """A real data set in memory.
 
@@ -154,7 +154,8 @@ def _read(entry: Entry, paths: Sequence[Path], *, show: bool) -> tuple[Content, 
         return content, check_kept(paths[0], content)
     copy = parsed_copy(entry, paths)
     if copy is not None:
-        with suppress(DatasetError):  # a damaged copy: the original is at hand
+        # A damaged copy, or no pyarrow to read it with: the original is at hand.
+        with suppress(DatasetError, ImportError):
             content = read_prepared(copy, entry)
             return content, check_kept(copy, content)
     content = _parse(entry, paths, show=show)
@@ -212,7 +213,9 @@ def _describe(entry: Entry, content: Content, source: str, sha: str | None) -> D
 def _advise(entry: Entry, tried: str) -> str:
     """Say what was looked for and tried, where to get a data set, and where to put it."""
     data = data_folder()
-    named = "POLYSIFT_DATA names no folder" if data is None else f"the data folder {data}"
+    named = "POLYSIFT_DATA names no folder" if data is None else f"the data folder is {data}"
+    if data is not None and not data.is_dir():
+        named += ", which does not exist"
     files = "; ".join(" + ".join(names) for names in candidates(entry))
     place = cache_folder() if data is None else data
     origin = "" if entry.address is None else f"get it from {entry.address} by hand, and "

@@ -173,12 +173,12 @@ def _run_studies(
             )
             for study in studies
         ]
-    command = join(["polysift", "reproduce", *words])
-    page = results.output / f"{about.name}.html"
-    write_page(about, outcomes, page, command)
-    if results.docs is not None:
-        results.docs.mkdir(parents=True, exist_ok=True)
-        write_markdown(about, outcomes, results.docs, command)
+        command = join(["polysift", "reproduce", *words])
+        page = results.output / f"{about.name}.html"
+        write_page(about, outcomes, page, command)
+        if results.docs is not None:
+            results.docs.mkdir(parents=True, exist_ok=True)
+            write_markdown(about, outcomes, results.docs, command)
     if results.json:
         show_json(_result(outcomes, page))
     elif not results.quiet:

@@ -88,7 +88,9 @@ def write_comparison_page(comparison: Comparison) -> None:
     marks = joined(
         paragraph(f"{m} {where}", kind="note") for m, where in footnotes(comparison.summary)
     )
-    sections.append(("tables", "Figures beside the paper's", joined([*tables, marks])))
+    averages = f"Means over the runs ({comparison.runs}); ± is their standard deviation."
+    content = joined([paragraph(averages, kind="note"), *tables, marks])
+    sections.append(("tables", "Figures beside the paper's", content))
     sections += [
         (name, one.title, picture(one.svg, one.size[0], one.words, one.caption))
         for name, one in comparison.pictures.items()

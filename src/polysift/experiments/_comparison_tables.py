@@ -170,7 +170,8 @@ def _change(metric: Metric, mean: float | None, paper: Printed | None) -> str:
         return ""
     if metric.timed:
         ratio = mean / paper.mean
-        return f"{ratio:,.0f}\u00d7" if ratio >= TEN else f"{ratio:.2g}\u00d7"
+        small = f"{ratio:.2g}".replace("e-0", "e-")
+        return f"{ratio:,.0f}\u00d7" if ratio >= TEN else f"{small}\u00d7"
     return signed(metric.name, mean - paper.mean)
 
 
@@ -207,7 +208,7 @@ def footnotes(summary: Sequence[Row]) -> list[tuple[str, str]]:
     found = []
     for (mark, status), sets in sorted(places.items(), key=lambda one: ranks.index(one[0][0])):
         there = [_where(data, lines, run[data]) for data, lines in sets.items()]
-        found.append((mark, f"{status}: {'; '.join(there)}"))
+        found.append((mark, f"{status.removesuffix('.')}: {'; '.join(there)}"))
     return found
 
 

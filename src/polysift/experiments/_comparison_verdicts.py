@@ -71,10 +71,11 @@ def findings(table: ComparisonTable, summary: list[Row]) -> list[Finding]:
     """
     lines = by_pair(summary)
     kinds = [kind for kind in NAMES if any(line[kind] is not None for line in summary)]
-    found = [_same_as_printed(table, lines, kind) for kind in kinds]
+    known = [kind for kind in kinds if any(printed(kind, data, "fpc") for data in table.data)]
+    found = [_same_as_printed(table, lines, kind) for kind in known]
     found += [_not_below_fpc(table, lines, kind) for kind in kinds]
     found += [_leads_here(table, lines, kind) for kind in kinds]
-    found += [_leads_printed(table, lines, kind) for kind in kinds]
+    found += [_leads_printed(table, lines, kind) for kind in known]
     if table.name == "uci":
         found.append(_faster(table, lines, FEATURE_SYSTEMS))
     else:

@@ -60,6 +60,14 @@ class Effort:
     seed: int = 0
 
 
+@dataclass(frozen=True)
+class Found:
+    """What a search found, and whether it got to its end."""
+
+    params: Params
+    finished: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class Contender:
     """A system, and how its parameters are chosen.
@@ -80,7 +88,7 @@ class Contender:
         have at least as much of each are not tried.
     search : callable
         Chooses by itself, where there are no candidates to try: takes a case and an effort, returns
-        parameters.
+        what it found.
     """
 
     name: str
@@ -89,7 +97,7 @@ class Contender:
     candidates: Callable[[int, int, str], list[Params]] | None = None
     build: Callable[..., Any]
     costs: tuple[str, ...] = ()
-    search: Callable[[Case, Effort], Params] | None = None
+    search: Callable[[Case, Effort], Found] | None = None
 
 
 def contenders() -> dict[str, Contender]:
@@ -139,7 +147,7 @@ def build_polysift(random_state: Any = 0, **params: Any) -> FPCClassifier:
     return FPCClassifier(**{"n_jobs": 1, "random_state": random_state, **params})
 
 
-def search_polysift(case: Case, effort: Effort, scoring: str) -> Params:
+def search_polysift(case: Case, effort: Effort, scoring: str) -> Found:
     """Return the best parameters on the validation rows, by "accuracy" or "roc_auc".
 
     With few rows, the best by five folds of the training and validation rows together, which the
@@ -159,7 +167,7 @@ def search_polysift(case: Case, effort: Effort, scoring: str) -> Params:
     return _searched(case, effort, 5 if small else None, pairs, scoring=scoring, **options)
 
 
-def search_sizes(case: Case, effort: Effort, sizes: Sequence[int]) -> Params:
+def search_sizes(case: Case, effort: Effort, sizes: Sequence[int]) -> Found:
     """Return the paper's choice among numbers of centers.
 
     The paper does not print the degree: it is the least whose polynomials have so many dimensions,
@@ -183,8 +191,8 @@ def search_sizes(case: Case, effort: Effort, sizes: Sequence[int]) -> Params:
     )
 
 
-def _searched(case: Case, effort: Effort, cv: int | None, times: int, **options: Any) -> Params:
-    """Return the best parameters of a search, by folds or on the validation rows."""
+def _searched(case: Case, effort: Effort, cv: int | None, times: int, **options: Any) -> Found:
+    """Search by folds or on the validation rows."""
     both = np.concatenate([case.train, case.validation])
     split = np.arange(len(case.train)), np.arange(len(case.train), len(both))
     search = FPCClassifierCV(
@@ -195,7 +203,8 @@ def _searched(case: Case, effort: Effort, cv: int | None, times: int, **options:
         time_limit=None if effort.limit is None else effort.limit * times,
         **options,
     )
-    return search.fit(*case.of(both)).best_params_
+    search.fit(*case.of(both))
+    return Found(search.best_params_, search.status_ == "finished")
 
 
 FPC = Contender(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from math import inf
 from time import perf_counter
 from typing import Any
 
@@ -79,4 +80,5 @@ def _rich_bar() -> Any:
         TextColumn("cells"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
+        speed_estimate_period=inf,  # not the last 30 s alone, in which no cell may have ended
     )

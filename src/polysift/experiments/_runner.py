@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_limits
 from polysift import __version__
 from polysift.experiments._progress import Progress
 from polysift.experiments._study import Cells, Row
-from polysift.experiments._worker import follow_parent
+from polysift.experiments._worker import deaf_to_interrupts, end_at_interrupts, follow_parent
 
 SEEDS_APART = 1_000_000
 """How far the seeds of two base seeds are apart; the runs of one lie in between."""
@@ -31,6 +31,10 @@ SEEDS_APART = 1_000_000
 
 class CellError(RuntimeError):
     """A cell of a study has failed; the message names both."""
+
+
+class LostProcessError(CellError, ChildProcessError):
+    """A process has died; as an OSError, it is no mistake of ours to a command line."""
 
 
 def study_folder(study: Cells, folder: Path) -> Path:
@@ -55,6 +59,7 @@ def run_study(
     seed: int = 0,
     jobs: int = 1,
     show: bool = False,
+    again: Callable[[list[Row]], bool] | None = None,
 ) -> list[Row]:
     """Run the cells of a study that are not done yet.
 
@@ -72,6 +77,8 @@ def run_study(
         Processes. A study that measures time runs in this one, whatever their number is.
     show : bool, default=False
         Whether to show progress on standard error.
+    again : callable, optional
+        Takes the measurements of a cell that is done; if it returns true, the cell is run anew.
 
     Returns
     -------
@@ -87,6 +94,8 @@ def run_study(
     keys = [_key(study, cell) for cell in cells]
     store = _Store(study_folder(study, folder) / "cells.jsonl")
     done = store.load()
+    if again is not None:
+        done = {key: rows for key, rows in done.items() if not again(rows)}
     pending = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in done}
     jobs = min(jobs, len(pending)) if study.parallel else 1
     results = _in_processes(study, pending, jobs) if jobs > 1 else _here(study, pending)
@@ -208,15 +217,17 @@ def _in_processes(
     others = set(active_children())
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin)
     try:
-        futures: dict[Future[list[Row]], str] = {
-            pool.submit(single_threaded, study.measure, cell): key for key, cell in pending.items()
-        }
+        with deaf_to_interrupts():
+            futures: dict[Future[list[Row]], str] = {
+                pool.submit(single_threaded, study.measure, cell): key
+                for key, cell in pending.items()
+            }
         for future in as_completed(futures):
             key = futures[future]
             try:
                 rows = future.result()
             except BrokenProcessPool as error:
-                raise CellError(
+                raise LostProcessError(
                     f"A process of {_label(study)} has died, maybe for want of memory. What is "
                     "finished is kept; go on with fewer --jobs."
                 ) from error
@@ -233,5 +244,5 @@ def _in_processes(
 
 def _begin() -> None:
     """Let a worker end at Ctrl-C at once, without a word, and with its parent, which speaks."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_at_interrupts()
     follow_parent()

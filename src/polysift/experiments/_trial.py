@@ -7,6 +7,7 @@ and judged on the test rows, in a process of its own, on one thread.
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from contextlib import suppress
 from time import perf_counter
 from typing import Any
@@ -17,7 +18,7 @@ from polysift._meter import MemoryMeter, forget_peak
 from polysift._types import FloatArray
 from polysift.experiments._case import Case, open_case
 from polysift.experiments._comparison import FIGURES
-from polysift.experiments._contenders import Contender, Effort, Params, contender
+from polysift.experiments._contenders import Contender, Effort, Found, Params, contender
 from polysift.experiments._study import Row
 from polysift.experiments._worker import OverLimitError, Worker, WorkerError
 
@@ -67,7 +68,8 @@ def measure(cell: Row) -> list[Row]:
     except OverLimitError as error:
         row["status"] = f"over limit: the final fit took {error}"
     except WorkerError as error:
-        row["status"] = f"failed: {error}"
+        kind, _, text = str(error).partition(": ")  # a search of ours ends by itself
+        row["status"] = f"over limit: {text}" if kind == "TimeoutError" else f"failed: {error}"
     return [row]
 
 
@@ -84,25 +86,28 @@ def _select(worker: Worker, cell: Row, rows: int, features: int) -> tuple[Params
     """Return the best parameters, if any candidate was finished, and how it went."""
     system = _contender(cell)
     if system.candidates is None:
-        return worker.call(search, cell), "ok"
+        found = worker.call(search, cell)
+        return found.params, "ok" if found.finished else "limited: the search was out of time"
     candidates = system.candidates(rows, features, cell["grid"])
     if not system.costs and len(candidates) > 1 and rows > PILOT_FROM:
         candidates = _piloted(worker, cell, candidates)
     best: tuple[float, Params | None] = (-1.0, None)
-    slow: list[Params] = []
+    stopped: list[tuple[Params, str]] = []
     skipped = 0
     for params in candidates:
-        if len(slow) >= PATIENCE or any(_dearer(params, one, system.costs) for one in slow):
+        dearer = any(_dearer(params, one, system.costs) for one, _ in stopped)
+        if len(stopped) >= PATIENCE or dearer:
             skipped += 1
             continue
         try:
             score = worker.call(attempt, cell, params, limit=cell["limit"])
-        except OverLimitError:
-            slow.append(params)
+        except (OverLimitError, WorkerError) as error:  # the latter may be for want of memory
+            stopped.append((params, str(error)))
             continue
         if score > best[0]:  # of equals, the one that was tried first
             best = score, params
-    return best[1], _status(best[1], len(candidates), len(slow), skipped, cell["limit"])
+    reasons = [reason for _, reason in stopped]
+    return best[1], _status(best[1], len(candidates), reasons, skipped)
 
 
 def _piloted(worker: Worker, cell: Row, candidates: list[Params]) -> list[Params]:
@@ -117,7 +122,7 @@ def _piloted(worker: Worker, cell: Row, candidates: list[Params]) -> list[Params
     for params in candidates:
         try:
             scores.append(worker.call(attempt, cell, params, PILOT_ROWS, limit=limit))
-        except OverLimitError:
+        except (OverLimitError, WorkerError):
             scores.append(-1.0)
     order = sorted(range(len(candidates)), key=lambda at: -scores[at])  # stable: cheap ones first
     most = len(order) if cell["grid"] == "full" else FINALISTS
@@ -128,12 +133,16 @@ def _dearer(params: Params, other: Params, costs: tuple[str, ...]) -> bool:
     return bool(costs) and all(params[name] >= other[name] for name in costs)
 
 
-def _status(best: Params | None, total: int, slow: int, skipped: int, limit: float | None) -> str:
-    if not slow:
+def _status(best: Params | None, total: int, reasons: list[str], skipped: int) -> str:
+    if not reasons:
         return "ok"
-    beside = f", {skipped} not tried after that" if skipped else ""
-    word = "over limit" if best is None else "limited"
-    return f"{word}: {slow} of {total} candidates over {limit:g} s{beside}"
+    slow = all(reason.startswith("over ") for reason in reasons)
+    word = "limited" if best is not None else "over limit" if slow else "failed"
+    told = ", ".join(
+        f"{times} of {total} candidates {'' if reason.startswith('over ') else 'failed, '}{reason}"
+        for reason, times in Counter(reasons).items()
+    )
+    return f"{word}: {told}" + (f", {skipped} not tried after that" if skipped else "")
 
 
 def shape(case: Case) -> tuple[int, int]:
@@ -148,7 +157,7 @@ def attempt(case: Case, cell: Row, params: Params, most: int | None = None) -> f
     return float(np.mean(model.predict(X) == y))
 
 
-def search(case: Case, cell: Row) -> Params:
+def search(case: Case, cell: Row) -> Found:
     """Return the choice of a system that searches by itself."""
     run = _contender(cell).search
     assert run is not None

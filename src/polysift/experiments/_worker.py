@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from multiprocessing.connection import Connection
 from typing import Any
@@ -92,6 +93,7 @@ class Worker:
     def _start(self) -> None:
         context: Any = get_context(_start_method())
         context.set_forkserver_preload(list(self._preload))
+        _start_server(context)
         self._pipe, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, self._threads), daemon=True)
         self._process.start()
@@ -130,6 +132,42 @@ def _start_method() -> str:
     return "forkserver" if "forkserver" in get_all_start_methods() else "spawn"
 
 
+def _start_server(context: Any) -> None:
+    """Start what forks processes, if need be: Ctrl-C must not end it while it imports."""
+    if context.get_start_method() == "forkserver":
+        from multiprocessing.forkserver import ensure_running
+
+        with deaf_to_interrupts():
+            ensure_running()
+
+
+@contextmanager
+def deaf_to_interrupts() -> Iterator[None]:
+    """Start processes that hear no Ctrl-C until they ask for it, where the system can do that.
+
+    While they still import what they need, they would answer it with a traceback.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from multiprocessing.resource_tracker import ensure_running
+
+    ensure_running()  # its start, which comes with that of the first process, ends the deafness
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def end_at_interrupts() -> None:
+    """End this process at Ctrl-C without a word, unless whoever started it all ignores that."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
 def _serve(pipe: Connection, threads: int | None) -> None:
     """Answer calls until the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C, and ends this process
@@ -161,8 +199,10 @@ def _limit_memory() -> None:
         import resource
     except ImportError:
         return
-    limit = int(MEMORY_SHARE * free_memory())
-    resource.setrlimit(resource.RLIMIT_AS, (limit, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    limit, most = int(MEMORY_SHARE * free_memory()), resource.getrlimit(resource.RLIMIT_AS)[1]
+    if most != resource.RLIM_INFINITY:  # ulimit -v: one may not ask for more
+        limit = min(limit, most)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, most))
 
 
 def follow_parent() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from polysift._catalogue import find_entry
 from polysift.datasets import UCI, available, load
 from polysift.experiments._case import SHAPES
-from polysift.experiments._comparison import COLUMNS, COMPARISONS
+from polysift.experiments._comparison import COLUMNS, COMPARISONS, kind_of
 from polysift.experiments._runner import run_study
 from polysift.experiments._study import Row
 from polysift.experiments._trial import measure
@@ -132,6 +133,11 @@ def plan(
     found, notes = _at_hand(wanted)
     if not found:
         raise ValueError(" ".join(notes))
+    if "lightgbm" in systems and find_spec("lightgbm") is None:  # a failure would be kept
+        if methods:
+            raise ValueError(f"lightgbm is not installed. {HOW_TO_INSTALL}")
+        systems = tuple(name for name in systems if name != "lightgbm")
+        notes.append(f"lightgbm is left out: it is not installed. {HOW_TO_INSTALL}")
     defaults = DEFAULTS[name] | (QUICK | {"rows": QUICK_ROWS.get(name)} if quick else {})
     given = {key: value for key, value in settings.items() if value is not None}
     return Trials(name, found, systems, **defaults | given, notes=tuple(notes))
@@ -168,28 +174,51 @@ def _at_hand(wanted: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     """Return the data sets at hand, stand-ins included, and what is to be said about them."""
     found: list[str] = []
     notes: list[str] = []
+    absent: list[str] = []
     for name in wanted:
         if name in SHAPES or available(name):
             found.append(name)
             continue
         stand_ins = [one for one in STAND_INS.get(name, ()) if one in SHAPES or available(one)]
-        found += [one for one in stand_ins if one not in found]
-        instead = f"; in its place there is {' and '.join(stand_ins)}" if stand_ins else ""
-        notes.append(f"{name} is not at hand{instead}. {HOW_TO_GET}")
+        found += stand_ins
+        if stand_ins:
+            places = " and ".join(stand_ins)
+            notes.append(f"{name} is not at hand; in its place there is {places}.")
+        else:
+            absent.append(name)
+    if absent:
+        notes.append(f"{', '.join(absent)} {'is' if len(absent) == 1 else 'are'} not at hand.")
+    if notes:
+        notes[-1] += f" {HOW_TO_GET}"
+    found = list(dict.fromkeys(found))  # a stand-in may have been asked for, too
     for name in found:
         if name not in SHAPES:
             notes += [f"{name}: {remark}" for remark in load(name, fetch=False).remarks]
     return tuple(found), notes
 
 
-HOW_TO_GET = "polysift.datasets.load fetches it where there is a network, or says how to get it."
+HOW_TO_GET = (
+    "The environment variable POLYSIFT_DATA names the folder of data; polysift.datasets.load(name) "
+    "fetches what is not there, or says how to get it."
+)
+
+HOW_TO_INSTALL = "Install it with: pip install 'polysift[rivals]'"
 
 
 def run(
     trials: Trials, folder: Path, *, seed: int = 0, jobs: int = 1, show: bool = False
 ) -> list[Row]:
-    """Run what is not done yet, and return a row per data set, system and run, in this order."""
-    rows = run_study(trials, trials.runs, folder, seed=seed, jobs=jobs, show=show)
+    """Run what is not done yet, and return a row per data set, system and run, in this order.
+
+    What has failed is tried again: a library may have been installed, or memory freed.
+    """
+    rows = run_study(
+        trials, trials.runs, folder, seed=seed, jobs=jobs, show=show, again=_has_failed
+    )
     order = {name: at for at, name in enumerate((*trials.data, *trials.methods))}
     rows.sort(key=lambda row: (order[row["data"]], order[row["method"]], row["run"]))
     return [{name: row[name] for name in COLUMNS} for row in rows]
+
+
+def _has_failed(rows: list[Row]) -> bool:
+    return kind_of(rows[0]["status"]) == "failed"

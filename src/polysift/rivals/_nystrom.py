@@ -94,6 +94,11 @@ def robust_cholesky(K: FloatArray) -> FloatArray:
     The diagonal grows by the literature's jitter, ``eps M``, and by ten times more as long as
     rounding leaves the matrix indefinite, which happens for wide kernels and close centers.
     """
+    if not np.isfinite(K).all():  # no jitter would ever do
+        raise ValueError(
+            "Squares of distances between rows are beyond the range of floating point numbers; "
+            "scale the columns of X first, for example with sklearn's MinMaxScaler."
+        )
     M = len(K)
     jitter = np.finfo(float).eps * M
     while True:
