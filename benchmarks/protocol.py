@@ -1,9 +1,9 @@
 """What would have to change in the paper's protocol to get the figures that it prints for FPC.
 
 Seeded splits of 50 % training, 25 % validation and 25 % test rows, uniform centers, min-max
-scaling, five iterations, as in `polysift reproduce uci`. Prints the mean test accuracy of the degree
-chosen on the validation rows, among those up to s_max and among those up to 8, for several alpha;
-beyond s_max there are at most 1500 centers. Data are found as by polysift.datasets.load.
+scaling, five iterations, as in `polysift reproduce uci`. Prints the mean test accuracy of the
+degree chosen on the validation rows, among those up to s_max and among those up to 8, for several
+alpha; beyond s_max there are at most 1500 centers. Data are found as by polysift.datasets.load.
 Usage: python benchmarks/protocol.py [--splits 3] [--only magic,htru2]
 """
 
