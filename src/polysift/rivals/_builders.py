@@ -47,7 +47,8 @@ def linear_svm(*, random_state: Any = 0, C: float = 1.0) -> Pipeline:
     """Return LIBLINEAR's default problem: squared hinge loss and squared norm.
 
     Its default solver works on the dual; scikit-learn takes the primal where there are more rows
-    than columns, which has the same minimum and gets there sooner.
+    than columns, which has the same minimum and gets there sooner. There is an intercept, which
+    LIBLINEAR's own commands leave out unless they are asked for one.
     """
     return _scaled(QuietLinearSVC(C=C, dual="auto", random_state=random_state))
 
