@@ -444,6 +444,14 @@ def test_polysift_is_never_below_fpc(below, agrees):
     assert agrees or "Below: MAGIC 86.01 against 86.52 ± 1.00." in found.text
 
 
+def test_below_a_perfect_fpc_by_less_than_the_paper_prints_is_equal():
+    for area, agrees in ((0.9996, True), (0.9994, False)):
+        figures = as_printed("auc")
+        mine = everywhere(figures | {"banknote": area}, "polysift_auc", kind="auc")
+        found = verdicts(everywhere(figures, "fpc", kind="auc") + mine)["Never below FPC: AUC"]
+        assert found.agrees is agrees
+
+
 def test_one_run_below_fpc_stays_open():
     rows = [row("magic", "fpc", 0, 0.87), row("magic", "polysift", 0, 0.86)]
     found = verdicts(rows)["Never below FPC: accuracy"]
