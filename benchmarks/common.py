@@ -12,6 +12,10 @@ from time import perf_counter
 
 import numpy as np
 
+from polysift.experiments._case import three_parts
+
+__all__ = ["bare_gram", "best_time", "load", "three_parts", "train", "write_parquet"]
+
 CHUNK = 500_000
 
 CHILD = """
@@ -62,12 +66,6 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     frame = pd.read_parquet(Path(os.environ["POLYSIFT_DATA"]) / f"{name}.parquet")
     y = frame.pop("target").to_numpy()
     return frame.to_numpy(dtype=float), y
-
-
-def three_parts(m: int, seed: int) -> list[np.ndarray]:
-    """Return training, validation and test rows: half, a quarter, a quarter."""
-    order = np.random.default_rng(seed).permutation(m)
-    return np.split(order, [m // 2, m // 2 + m // 4])
 
 
 def write_parquet(path: Path, rows: int, features: int, dtype: str = "float32") -> None:

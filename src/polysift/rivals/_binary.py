@@ -1,4 +1,4 @@
-"""What the two classifiers written here share: two classes, coded as signs."""
+"""What the classifiers written here share: two classes, coded as signs."""
 
 from __future__ import annotations
 
