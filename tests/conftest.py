@@ -16,6 +16,8 @@ SHARED = Path(__file__).resolve().parents[2] / "shared" / "data"
 if SHARED.is_dir():
     os.environ.setdefault("POLYSIFT_DATA", str(SHARED))
 
+os.environ.setdefault("RAY_ADDRESS", "local")  # no cluster of anybody else's
+
 
 def load_real(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return rows and labels of a real data set, or skip the test where it is not at hand."""
@@ -50,3 +52,21 @@ def noisy_problem(
     y = np.where(z >= np.median(z), 1, -1)
     y[rng.random(m) < noise] *= -1
     return X, y
+
+
+@pytest.fixture(scope="session")
+def four_workers():
+    """Return Ray, connected to a local cluster of four CPUs with real worker processes."""
+    ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'polysift[ray]'")
+    from polysift._ray import _on_loopback
+
+    with _on_loopback():
+        ray.init(
+            address="local",
+            num_cpus=4,
+            object_store_memory=400_000_000,
+            include_dashboard=False,
+            log_to_driver=False,
+        )
+    yield ray
+    ray.shutdown()

@@ -212,11 +212,12 @@ def test_a_folder_serves_one_fit_at_a_time(tmp_path):
 
 
 def test_a_spilled_state_is_resumed(tmp_path, monkeypatch):
-    from polysift import _training
     from polysift._memory import Resources
+    from polysift._places import LocalPlace
 
     expected = classifier().fit(X, Y).coef_
-    monkeypatch.setattr(_training, "fit_in", lambda *_, **__: Resources(2, 4, spill=True))
+    spilled = staticmethod(lambda *_, **__: Resources(2, 4, spill=True))
+    monkeypatch.setattr(LocalPlace, "fit_in", spilled)
     first = classifier(checkpoint=tmp_path).fit(X, Y)
     again = classifier(checkpoint=tmp_path).fit(X, Y)
     np.testing.assert_array_equal(first.coef_, expected)

@@ -26,7 +26,7 @@ import polysift  # noqa: E402
 from conftest import load_real, noisy_problem  # noqa: E402
 from polysift import FPCClassifier, FPCClassifierCV  # noqa: E402
 from polysift._console import state  # noqa: E402
-from polysift._options import Candidates, Model, Solver  # noqa: E402
+from polysift._options import Candidates, Engine, Model, Solver  # noqa: E402
 from polysift.cli import app  # noqa: E402
 
 PROGRAM = Path(sys.executable).with_name("polysift")
@@ -196,9 +196,11 @@ def test_every_parameter_has_an_option():
         return {field.name for group in groups for field in fields(group)}
 
     model = set(inspect.signature(FPCClassifier).parameters)
-    assert names(Model, Solver) | {"warm_start", "verbose"} == model
+    engine = {"engine", "verbose"}
+    assert names(Engine) == {"engine", "address", "workers"}
+    assert names(Model, Solver) | engine | {"warm_start"} == model
     search = set(inspect.signature(FPCClassifierCV).parameters)
-    assert names(Candidates, Solver) | {"refit", "verbose"} == search
+    assert names(Candidates, Solver) | engine | {"refit"} == search
     options = run("fit --help").stdout
     for name in model - {"verbose", "random_state"}:
         assert f"--{name.replace('_', '-')}" in options

@@ -39,7 +39,14 @@ from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 
 from conftest import noisy_problem
-from polysift import FPCClassifier, FPCClassifierCV, PolynomialKernelMap, _archive, persist
+from polysift import (
+    FPCClassifier,
+    FPCClassifierCV,
+    PolynomialKernelMap,
+    RayCluster,
+    _archive,
+    persist,
+)
 from polysift._plain import Encoder, NotPlainError, decode
 from polysift.persist import ModelFileError, NotSaved, load, save
 
@@ -138,6 +145,38 @@ def test_scalers_and_calibrators_come_back(scaler, calibration, classes):
     clf = FPCClassifier(2, scaler=scaler, calibration=calibration, n_centers=8).fit(X, y)
     again = check_round_trip(clf, X)
     assert again.random_state is None and again.random_state_ == clf.random_state_
+
+
+@pytest.mark.parametrize("engine", ["ray", RayCluster(), RayCluster("auto", 3, patience=5.0)])
+def test_engines_come_back(engine):
+    X, y = problem()
+    clf = check_round_trip(FPCClassifier(2, random_state=0).fit(X, y).set_params(engine=engine), X)
+    assert clf.engine == engine
+    search = FPCClassifierCV(**SMALL, random_state=0).fit(X, y).set_params(engine=engine)
+    search.best_estimator_.set_params(engine=engine)
+    again = check_round_trip(search, X)
+    assert again.best_estimator_.engine == again.engine == engine
+
+
+def test_no_file_leads_to_another_machine():
+    """Rows are sent to an engine, and what comes from there is trusted."""
+    X, y = problem()
+    clf = FPCClassifier(2).fit(X, y).set_params(engine=RayCluster("10.0.0.1:6379", 2))
+    data = saved(clf)
+    assert b"10.0.0.1" not in data and loaded(data).engine == RayCluster(workers=2)
+    clf.set_params(engine={"RayCluster": {"address": "10.0.0.1:6379"}})
+    with pytest.raises(ModelFileError, match="names an engine that cannot be"):
+        loaded(saved(clf))
+    clf.set_params(engine={"RayCluster": {"wat": 1}})
+    with pytest.raises(ModelFileError, match="not as save writes it"):
+        loaded(saved(clf))
+
+    class Own:
+        def open(self):
+            pass
+
+    clf.set_params(engine=Own())
+    assert isinstance(loaded(saved(clf)).engine, NotSaved)
 
 
 def test_all_kinds_of_training_come_back():

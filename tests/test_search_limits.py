@@ -24,10 +24,10 @@ from polysift import (
     _checkpoint,
     _monitor,
     _search,
-    _stage,
 )
 from polysift._engine import LocalEngine
 from polysift._memory import Resources, Shape, peak_bytes
+from polysift._places import LocalPlace
 from polysift._shards import ShardWork
 from polysift._stage import Stage
 from searching import (
@@ -46,13 +46,13 @@ from searching import (
 @pytest.fixture
 def ways(monkeypatch):
     """Record how stages work: resources, and tracks at once."""
-    chosen, original = [], _stage.fit_lanes
+    chosen, original = [], LocalPlace.fit_lanes
 
     def recorded(*arguments, **options):
         chosen.append(original(*arguments, **options))
         return chosen[-1]
 
-    monkeypatch.setattr(_stage, "fit_lanes", recorded)
+    monkeypatch.setattr(LocalPlace, "fit_lanes", staticmethod(recorded))
     return chosen
 
 
@@ -425,10 +425,14 @@ def test_more_or_less_memory_after_a_crash(tmp_path, monkeypatch, save_always, s
     X, y = problem()
     settings = SEARCHED | {"n_centers": (4, 7, 10), "degrees": 2, "refit": False}
     expected = FPCClassifierCV(**settings).fit(X, y)
-    original = _stage.fit_lanes
+    original = LocalPlace.fit_lanes
     for number, size in enumerate(sizes):
         with monkeypatch.context() as patch:
-            patch.setattr(_stage, "fit_lanes", lambda *a, n=size, **k: (original(*a, **k)[0], n))
+
+            def at_once(*args, n=size, **options):
+                return original(*args, **options)[0], n
+
+            patch.setattr(LocalPlace, "fit_lanes", staticmethod(at_once))
             if number == 0:
                 at_call(patch, LocalEngine, "sweep", 4, interrupt)
                 with pytest.raises(KeyboardInterrupt):

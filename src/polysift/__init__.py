@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from polysift._data import DataSource
     from polysift._forecast import Forecast
     from polysift._kernel import degree_bound
+    from polysift._monitor import WorkersLostError
+    from polysift._ray import RayCluster
     from polysift._readers import open_data
     from polysift._report import report
     from polysift.classifier import FPCClassifier
@@ -28,6 +30,8 @@ _HOMES = {
     "Forecast": "_forecast",
     "ModelFileError": "persist",
     "PolynomialKernelMap": "transformer",
+    "RayCluster": "_ray",
+    "WorkersLostError": "_monitor",
     "degree_bound": "_kernel",
     "load": "persist",
     "open_data": "_readers",
@@ -45,6 +49,8 @@ __all__ = [
     "Forecast",
     "ModelFileError",
     "PolynomialKernelMap",
+    "RayCluster",
+    "WorkersLostError",
     "__version__",
     "datasets",
     "degree_bound",

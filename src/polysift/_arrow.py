@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -102,6 +103,7 @@ class ArrowSource(DataSource):
         if target is not None:
             row_bytes += _width(schema.field(target).type)
         self.unit_bytes = largest * row_bytes
+        self._skipped = 0  # rows of the first unit that come before this source's first
 
     def check(self) -> None:
         """Raise for a feature or weight that is not numeric, or a label that is no single value."""
@@ -119,7 +121,8 @@ class ArrowSource(DataSource):
         columns = [*self.names, *filter(None, (self._target, self._weight))]
         loaded, begin, end = None, 0, 0  # the unit in hand, and the rows it covers
         units = iter(self._units)
-        for start, stop in spans:
+        for first, last in spans:
+            start, stop = first + self._skipped, last + self._skipped
             slices = []
             while start < stop:
                 while end <= start:
@@ -163,8 +166,31 @@ class ArrowSource(DataSource):
             find_name(name, self._schema.names, "the data")
         return ArrowSource(self._units, self._schema, names, self._target, self._weight)
 
+    def cut(self, spans: list[Span]) -> DataSource:
+        """Return the rows of neighbouring shards as a source of its own."""
+        start, stop = spans[0][0] + self._skipped, spans[-1][1] + self._skipped
+        columns = [*self.names, *filter(None, (self._target, self._weight))]
+        units: list[Unit] = []
+        skipped = begin = 0
+        for unit in self._units:
+            end = begin + unit.n_rows
+            if begin < stop and end > start:
+                if unit.resident:
+                    inside = max(start - begin, 0), min(stop, end) - begin
+                    unit = _cut_out(unit, columns, inside)
+                elif not units:
+                    skipped = start - begin
+                units.append(unit)
+            begin = end
+        piece = ArrowSource(units, self._schema, self.names, self._target, self._weight)
+        piece.n_rows, piece._skipped = stop - start, skipped
+        piece.target, piece.origin = self.target, self.origin
+        piece._take_place(spans, self)
+        return piece
+
     def place(self, row: int) -> str:
         """Return how a message calls a row: by its number in its file."""
+        row += self._skipped
         for unit in self._units:
             if row < unit.n_rows:
                 return f"row {unit.first_row + row} (counted from 0) of {unit.file}"
@@ -206,10 +232,15 @@ def _load(unit: Unit, columns: list[str]) -> Any:
         return unit.load(columns)
     except FileNotFoundError as error:
         raise FileNotFoundError(f"{unit.file} has gone since it was opened.") from error
-    except (pa.ArrowInvalid, OSError) as error:
+    except pa.ArrowInvalid as error:
         raise ValueError(
             f"{unit.file} cannot be read: its row group of {unit.n_rows} rows from row "
             f"{unit.first_row} on is damaged ({error}). Write the file anew."
+        ) from error
+    except OSError as error:
+        raise OSError(
+            f"{unit.file} could not be read from row {unit.first_row} on: {error}. The file itself "
+            "may be sound: check the storage and the way to it, and try again."
         ) from error
 
 
@@ -234,13 +265,56 @@ def parquet_units(fragments: Iterable[Any]) -> list[Unit]:
         first = 0
         for group in fragment.split_by_row_group():
             rows = group.row_groups[0].num_rows
-            units.append(Unit(rows, fragment.path, first, _loader(group)))
+            units.append(Unit(rows, fragment.path, first, partial(_load_group, group)))
             first += rows
     return units
 
 
-def _loader(group: Any) -> Callable[[list[str]], Any]:
-    return lambda columns: group.to_table(columns=columns)
+def _load_group(group: Any, columns: list[str]) -> Any:
+    """Load a row group; what is wrong with its bytes raises ArrowInvalid, nothing else does.
+
+    pyarrow raises OSError for damaged pages as for a lost connection. So the bytes are asked for
+    once more: if they come, and still cannot be decoded, it is they that are wrong.
+    """
+    import pyarrow as pa
+
+    try:
+        return group.to_table(columns=columns)
+    except FileNotFoundError:
+        raise
+    except OSError:
+        if not _bytes_come(group):
+            raise
+    try:
+        return group.to_table(columns=columns)
+    except OSError as error:
+        raise pa.ArrowInvalid(str(error).strip()) from error
+
+
+def _bytes_come(group: Any) -> bool:
+    """Return whether all bytes of a row group can be read, whatever they are."""
+    try:
+        found = group.metadata.row_group(group.row_groups[0].id)
+        chunks = [found.column(i) for i in range(found.num_columns)]
+        with group.filesystem.open_input_file(group.path) as file:
+            for chunk in chunks:
+                places = (chunk.dictionary_page_offset, chunk.data_page_offset)
+                file.read_at(chunk.total_compressed_size, min(filter(None, places)))
+    except OSError:
+        return False
+    return True
+
+
+def _cut_out(unit: Unit, columns: list[str], rows: Span) -> Unit:
+    """Return some rows of a unit in memory as one that holds nothing else, nor maps a file."""
+    import pyarrow as pa
+
+    table = unit.load(columns).slice(rows[0], rows[1] - rows[0])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:  # a slice is cut to its rows here
+        writer.write_table(table)
+    table = pa.ipc.open_stream(sink.getvalue()).read_all()
+    return Unit(len(table), unit.file, unit.first_row + rows[0], table.select, resident=True)
 
 
 def ipc_units(path: str) -> tuple[list[Unit], Any]:

@@ -127,15 +127,18 @@ class Batch:
         rows = [run.rows for run in self.runs]
         values = {"alive": self._alive, "rows": rows, "status": words, "note": self.note}
         self._checkpoint.save(self._name, arrays, values)
+        self._engine.saved(self._checkpoint, self._name)
 
     def _restore(self) -> bool:
-        def state(values: dict[str, Any]) -> dict[str, FloatArray]:
+        def state(values: dict[str, Any]) -> dict[str, Any]:
             self._engine.begin(len(values["alive"]))
             return {"state": self._engine.state}
 
         saved = None if self._checkpoint is None else self._checkpoint.load(self._name, state)
         if saved is None:
             return False
+        assert self._checkpoint is not None
+        self._engine.saved(self._checkpoint, self._name)
         arrays, values = saved
         self._alive, self.note = values["alive"], values["note"]
         for i, run in enumerate(self.runs):

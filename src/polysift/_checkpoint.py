@@ -12,11 +12,11 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy
@@ -30,7 +30,28 @@ LEAST_SECONDS = 2.0
 """The pause between two saves; it grows with the time a save takes, to a tenth of the work."""
 
 
-Into = Callable[[dict[str, Any]], dict[str, FloatArray]]
+class RowBlocks(Protocol):
+    """An array whose blocks of rows lie elsewhere, one after the other.
+
+    In a file it looks like any other array.
+    """
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of its numbers."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its shape."""
+
+    def read(self) -> Iterator[FloatArray]:
+        """Yield the blocks."""
+
+    def write(self) -> Iterator[FloatArray]:
+        """Yield empty blocks to be filled, each before the next is asked for."""
+
+
+Into = Callable[[dict[str, Any]], Mapping[str, FloatArray | RowBlocks]]
 
 
 class CheckpointError(ValueError):
@@ -80,10 +101,16 @@ class Checkpoint:
         """Return whether it is time for another save."""
         return perf_counter() - self._saved_at > max(LEAST_SECONDS, 10 * self._cost)
 
-    def save(self, name: str, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
+    def path(self, name: str) -> Path:
+        """Return the file of a state."""
+        return self.folder / f"{name}.state"
+
+    def save(
+        self, name: str, arrays: Mapping[str, FloatArray | RowBlocks], values: dict[str, Any]
+    ) -> None:
         """Write a state, replacing the one of that name."""
         began = perf_counter()
-        write_state(self.folder / f"{name}.state", arrays, values | {"fit": self._mark})
+        write_state(self.path(name), arrays, values | {"fit": self._mark})
         self._saved_at = perf_counter()
         self._cost = self._saved_at - began
 
@@ -94,7 +121,7 @@ class Checkpoint:
 
         ``into`` is given the plain values, and returns arrays to read those of the same name into.
         """
-        path = self.folder / f"{name}.state"
+        path = self.path(name)
         if not path.exists():
             return None
         arrays, values = read_state(path, into)
@@ -184,22 +211,39 @@ def digest(*arrays: Any) -> str:
     return total.hexdigest()
 
 
-def write_state(path: Path, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
+def write_state(
+    path: Path, arrays: Mapping[str, FloatArray | RowBlocks], values: dict[str, Any]
+) -> None:
     """Write arrays and plain values as one file, atomically."""
     total = hashlib.blake2b(digest_size=16)
     index = []
     with replacing(path) as partial, open(partial, "wb") as file:
         file.write(MAGIC)
         for name, array in arrays.items():
-            whole = np.ascontiguousarray(array)
-            index.append([name, whole.dtype.str, list(whole.shape), file.tell()])
-            for chunk in array_chunks(whole):
-                total.update(chunk)
-                file.write(chunk)
+            index.append([name, array.dtype.str, list(array.shape), file.tell()])
+            blocks = [array] if isinstance(array, np.ndarray) else array.read()
+            for block in blocks:
+                for chunk in array_chunks(np.ascontiguousarray(block)):
+                    total.update(chunk)
+                    file.write(chunk)
         footer = {"arrays": index, "values": values}
         total.update(json.dumps(footer).encode())
         text = json.dumps(footer | {"digest": total.hexdigest()}).encode()
         file.write(text + len(text).to_bytes(8, "little"))
+
+
+def read_rows(path: Path, name: str, rows: tuple[int, int]) -> FloatArray:
+    """Return some rows of an array that this process has written, from first to before last."""
+    with open(path, "rb") as file:
+        end = file.seek(-8, os.SEEK_END)
+        file.seek(end - int.from_bytes(file.read(8), "little"))
+        index = json.loads(file.read(os.path.getsize(path) - 8 - file.tell()))["arrays"]
+        kind, shape, offset = next(entry[1:] for entry in index if entry[0] == name)
+        out = np.empty((rows[1] - rows[0], *shape[1:]), kind)
+        file.seek(offset + rows[0] * out.itemsize * int(np.prod(shape[1:])))
+        for chunk in array_chunks(out):
+            file.readinto(chunk)
+    return out
 
 
 def read_state(
@@ -217,6 +261,7 @@ def read_state(
             expected = footer.pop("digest")
             total = hashlib.blake2b(digest_size=16)
             arrays: dict[str, FloatArray] = {}
+            given: Mapping[str, FloatArray | RowBlocks]
             given = {} if into is None else into(footer["values"])
             for name, kind, shape, offset in footer["arrays"]:
                 dtype = np.dtype(kind)
@@ -229,10 +274,13 @@ def read_state(
                     array = np.empty(shape, dtype)
                 elif array.dtype != dtype or list(array.shape) != shape:
                     raise ValueError("an array has another shape")
-                for chunk in array_chunks(array):
-                    file.readinto(chunk)
-                    total.update(chunk)
-                arrays[name] = array
+                blocks = [array] if isinstance(array, np.ndarray) else array.write()
+                for block in blocks:
+                    for chunk in array_chunks(block):
+                        file.readinto(chunk)
+                        total.update(chunk)
+                if isinstance(array, np.ndarray):
+                    arrays[name] = array
             total.update(json.dumps(footer).encode())
         if total.hexdigest() != expected:
             raise ValueError("its checksum is wrong")

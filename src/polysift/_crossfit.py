@@ -10,7 +10,7 @@ import numpy as np
 from polysift._admm import Run, Settings, factorise
 from polysift._batch import Batch, IterationHook
 from polysift._checkpoint import Checkpoint
-from polysift._engine import LocalEngine
+from polysift._engine import Engine
 from polysift._monitor import Monitor
 from polysift._parallel import Pool
 from polysift._result import Result
@@ -30,7 +30,7 @@ def new_run(
 
 
 def solve_with_folds(
-    engine: LocalEngine,
+    engine: Engine,
     sums: GramSums,
     settings: Callable[[float], Settings],
     n_folds: int,

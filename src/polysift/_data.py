@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from polysift._labels import Encoding
 from polysift._parallel import Span, shard_spans
 from polysift._types import Block, FloatArray, IntArray
 
@@ -44,6 +45,8 @@ class DataSource(ABC):
         Bytes of temporary files behind it.
     unit_bytes, first_unit : int
         The bytes of the largest run of rows that is decoded at once, and the rows of the first.
+    first_row : int
+        The number of its first row in the data it was cut from.
     """
 
     n_rows: int
@@ -58,6 +61,8 @@ class DataSource(ABC):
     disk: int = 0
     unit_bytes: int = 0
     first_unit: int = 0
+    first_row: int = 0
+    _spans: list[Span] | None = None
 
     @abstractmethod
     def stream(self, spans: Iterable[Span]) -> Iterator[Any]:
@@ -79,6 +84,13 @@ class DataSource(ABC):
     def select(self, names: Sequence[str]) -> DataSource:
         """Return this source with the given features, in that order."""
 
+    @abstractmethod
+    def cut(self, spans: list[Span]) -> DataSource:
+        """Return the rows of neighbouring shards as a source of its own, to be sent elsewhere.
+
+        It has the shards' borders, holds no other rows, and can be pickled.
+        """
+
     def widen(self, n_features: int) -> DataSource:
         """Return this source with as many features, where that is possible without inventing."""
         return self
@@ -92,11 +104,17 @@ class DataSource(ABC):
 
     def place(self, row: int) -> str:
         """Return how a message calls a row."""
-        return f"row {row} (counted from 0)"
+        return f"row {self.first_row + row} (counted from 0)"
 
     def shards(self) -> list[Span]:
         """Return the spans of the shards, which depend on the number of rows alone."""
-        return shard_spans(self.n_rows)
+        return shard_spans(self.n_rows) if self._spans is None else self._spans
+
+    def _take_place(self, spans: list[Span], whole: DataSource) -> None:
+        """Learn of which shards of which source these are the rows."""
+        start = spans[0][0]
+        self.first_row = whole.first_row + start
+        self._spans = [(lo - start, hi - start) for lo, hi in spans]
 
     def parts(self, spans: list[Span] | None = None) -> Iterator[tuple[Span, Any]]:
         """Yield ascending spans, the shards by default, each with its part."""
@@ -167,6 +185,20 @@ class ArraySource(DataSource):
         """Return the weights of a span."""
         return None if self._weights is None else self._weights[part[0] : part[1]]
 
+    def cut(self, spans: list[Span]) -> DataSource:
+        """Return the rows of neighbouring shards as a source of its own."""
+        rows = slice(spans[0][0], spans[-1][1])
+        piece = ArraySource(
+            self._X[rows] if sp.issparse(self._X) else np.asarray(self._X[rows]),
+            self.names,
+            None if self._y is None else np.asarray(self._y[rows]),
+            None if self._weights is None else np.asarray(self._weights[rows]),
+            take=self._take,
+            file=self.origin,
+        )
+        piece._take_place(spans, self)
+        return piece
+
     def widen(self, n_features: int) -> DataSource:
         """Return sparse rows with more columns, all zero: a file may lack its last features."""
         if not sp.issparse(self._X) or self.names is not None or n_features <= self.n_features:
@@ -224,6 +256,8 @@ class TrainingSet:
         that takes no part. None means one cell for all.
     n_cells : int
         The number of cells.
+    encoding : Encoding or None
+        How its labels were encoded; where ``codes`` is empty, how they shall be where they are.
     """
 
     source: DataSource
@@ -232,6 +266,7 @@ class TrainingSet:
     weights: FloatArray | None = None
     cells: IntArray | None = None
     n_cells: int = 1
+    encoding: Encoding | None = None
     shards: list[Span] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -242,11 +277,19 @@ class TrainingSet:
         """The number of label columns, K: one for two classes, else one per class."""
         return 1 if self.n_classes == 2 else self.n_classes
 
+    @property
+    def weighted(self) -> bool:
+        """Whether rows count differently."""
+        classes_differ = self.encoding is not None and self.encoding.factors is not None
+        return self.weights is not None or self.source.has_weights or classes_differ
+
     def total_weight(self, without: int | None = None) -> float:
         """Return the number of rows, each counted as often as its weight says.
 
         Those of the cell ``without`` do not count, nor those in no cell.
         """
+        if self.cells is None and self.encoding is not None:
+            return self.encoding.total
         if self.cells is None:
             return float(self.source.n_rows if self.weights is None else np.sum(self.weights))
         counts = self.cells >= 0

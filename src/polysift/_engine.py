@@ -16,12 +16,13 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from polysift._checkpoint import Checkpoint
+from polysift._checkpoint import Checkpoint, RowBlocks
 from polysift._data import TrainingSet
 from polysift._feature_map import FeatureMap
+from polysift._growing_gram import GrowingGram
 from polysift._lanes import Lane, LaneTable
-from polysift._monitor import Monitor, OutOfTime
-from polysift._parallel import Pool, Span, TreeSum, block_spans, tree_sum
+from polysift._monitor import Monitor
+from polysift._parallel import Pool, Span, block_spans, tree_sum
 from polysift._shards import Item, ShardWork
 from polysift._sums import GramSums, SweepSums
 from polysift._types import FloatArray
@@ -32,8 +33,9 @@ T = TypeVar("T")
 class Engine(Protocol):
     """All that the solver knows of the data."""
 
-    state: FloatArray
-    """One number per row and column, K of them for each lane, which a sweep moves."""
+    @property
+    def state(self) -> FloatArray | RowBlocks:
+        """One number per row and column, K of them for each lane, which a sweep moves."""
 
     def total_weight(self, without: int | None = None) -> float:
         """Return the number of rows, each counted as often as its weight says, but one cell's."""
@@ -49,6 +51,15 @@ class Engine(Protocol):
 
     def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> SweepSums:
         """Visit every row with new coefficients, (n, K per lane), and move its state."""
+
+    def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:
+        """Return the scores of every row by the coefficients (n, K per lane) of its cell."""
+
+    def sweep_seconds(self) -> float:
+        """Return the time that a sweep of one lane takes, judged by a few rows."""
+
+    def saved(self, checkpoint: Checkpoint, name: str) -> None:
+        """Learn that the state has been saved under this name."""
 
 
 class LocalEngine:
@@ -91,7 +102,7 @@ class LocalEngine:
         self._pool = pool
         self._features_per_pass = data.source.n_rows * feature_map.n_centers
         self._monitor = monitor or Monitor()
-        self._checkpoint, self._name = checkpoint, f"gram{suffix}"
+        self._checkpoint, self._suffix = checkpoint, suffix
         self._spill = spill
         self.state = np.empty((data.source.n_rows, 0))
 
@@ -101,23 +112,15 @@ class LocalEngine:
 
     def gram(self) -> GramSums:
         """Return the sums that do not depend on u, for each cell of rows."""
-        tree, done = self._saved_gram()
-        spans = self._work.spans()[done:]
+        growing = GrowingGram(self._checkpoint, self._suffix)
+        spans = self._work.spans()[growing.done :]
         parts = self._pool.map(
             self._work.gram, self._data.source.parts(spans), work=self._features_per_pass
         )
-        try:
+        with growing.saved_at_the_end():
             for sums in self._watch("Gram matrix", spans, parts):
-                tree.push(sums)
-                done += 1
-                if self._checkpoint is not None and self._checkpoint.due():
-                    self._save_gram(tree, done)
-        except OutOfTime:  # raised between parts; Ctrl-C can strike within one, and saves nothing
-            self._save_gram(tree, done)
-            raise
-        if spans:
-            self._save_gram(tree, done)
-        return tree.result()
+                growing.push([(0, 1, sums)], 1)
+        return growing.result()
 
     def begin(self, n_lanes: int) -> None:
         """Make a state for so many lanes: t = 1, that is v = y and w = 0."""
@@ -140,7 +143,7 @@ class LocalEngine:
         table = LaneTable(lanes, self._data.n_columns)
 
         def visit(item: Item) -> SweepSums:
-            return self._work.sweep(item, table, u, self.state)
+            return self._work.sweep(item, table, u, self.state[slice(*item[0])])
 
         items: Iterable[Item] = self._data.source.parts()
         if self._work.all_kept():
@@ -178,27 +181,8 @@ class LocalEngine:
         rows = [stop - start for start, stop in spans]
         return self._monitor.watch(phase, sum(rows), zip(rows, parts, strict=True))
 
-    def _save_gram(self, tree: TreeSum[GramSums], done: int) -> None:
-        """Save the partial sums, of which there is at most one per level of the tree."""
-        if self._checkpoint is None:
-            return
-        arrays: dict[str, FloatArray] = {}
-        for level, (_, total) in enumerate(tree.levels):
-            if total is not None:
-                arrays |= {f"G{level}": total.G, f"Aty{level}": total.Aty}
-        counts = [count for count, _ in tree.levels]
-        self._checkpoint.save(self._name, arrays, {"shards": done, "counts": counts})
-
-    def _saved_gram(self) -> tuple[TreeSum[GramSums], int]:
-        saved = None if self._checkpoint is None else self._checkpoint.load(self._name)
-        if saved is None:
-            return TreeSum(GramSums.add), 0
-        arrays, values = saved
-        levels = [
-            (count, GramSums(arrays[f"G{i}"], arrays[f"Aty{i}"]) if f"G{i}" in arrays else None)
-            for i, count in enumerate(values["counts"])
-        ]
-        return TreeSum(GramSums.add, levels), values["shards"]
+    def saved(self, checkpoint: Checkpoint, name: str) -> None:
+        """Learn that the state has been saved: it is safe here anyway."""
 
 
 def _new_state(shape: tuple[int, int], spill: bool) -> FloatArray:

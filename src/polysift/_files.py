@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +15,14 @@ import numpy as np
 
 CHUNK = 2**22
 """Bytes that are read, written or digested at once."""
+
+
+class TemporaryFolder:
+    """A temporary folder that is removed with this object, or at the interpreter's end."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="polysift-")) if path is None else path
+        self._finalizer = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def check_output(path: Any, *, overwrite: bool, endings: Sequence[str] = ()) -> Path:

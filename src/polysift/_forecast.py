@@ -13,8 +13,9 @@ from polysift._data import ArraySource, DataSource, TrainingSet
 from polysift._engine import LocalEngine
 from polysift._feature_map import MapSpec, build_feature_map
 from polysift._lanes import Lane
-from polysift._memory import Resources, Shape, megabytes, peak_bytes, state_bytes
+from polysift._memory import Resources, Shape, megabytes, state_bytes
 from polysift._parallel import Pool, Span, block_spans, shard_spans, single_threaded_blas
+from polysift._places import Place
 from polysift._survey import survey
 from polysift._types import FloatArray
 
@@ -49,6 +50,10 @@ class Forecast:
         strike earlier.
     seconds_by_phase : dict of str to float
         The same by phase, under the names of ``FPCClassifier.timings_``.
+    workers : int
+        The workers of a cluster that would share the work; 0 means the threads of this process.
+    worker_memory : int
+        The most that each of them holds at once, in bytes.
     """
 
     rows: int
@@ -65,15 +70,20 @@ class Forecast:
     feature_evaluations: int
     seconds: float
     seconds_by_phase: dict[str, float]
+    workers: int = 0
+    worker_memory: int = 0
 
     def __str__(self) -> str:
         state = " (per-row state in a temporary file)" if self.spilled else ""
+        who = ("threads", f"{self.threads}, {self.shards_in_flight} shards in flight")
+        if self.workers:
+            who = ("workers", f"{self.workers}, {megabytes(self.worker_memory)} each at most")
         return "\n".join(
             f"{name:<21}{value}"
             for name, value in (
                 ("rows x features", f"{self.rows:,} x {self.features}"),
                 ("centers, classes", f"{self.centers:,}, {self.classes}"),
-                ("threads", f"{self.threads}, {self.shards_in_flight} shards in flight"),
+                who,
                 (
                     "peak memory",
                     f"{megabytes(self.peak_memory)} beside the input{state}; "
@@ -108,21 +118,28 @@ def forecast(
     resources: Resources,
     settings: Settings,
     *,
+    place: Place,
     spec: MapSpec,
     classes: int,
     memory_limit: int,
     disk: int,
 ) -> Forecast:
-    """Return the forecast of a fit; takes a fraction of a second to calibrate."""
+    """Return the forecast of a fit; takes a fraction of a second to calibrate.
+
+    Workers of a cluster are taken to be as fast as a thread here, and to read by themselves.
+    """
     sweeps = expected_sweeps(settings, shape.rows, source.dtype)
-    look, gram, sweep = _calibrate(shape, resources, spec, source.dtype)
-    reading = _reading_seconds(source)
+    by_workers, share = place.workers > 0, max(place.workers, 1)
+    calibrated = Resources(1, 1) if by_workers else resources
+    look, gram, sweep = _calibrate(shape, calibrated, spec, source.dtype)
+    reading = _reading_seconds(source) / share
     passes = 2 + sweeps + (1 if shape.lanes > 1 else 0)  # the last is for scores out of fold
     factor = shape.centers**3 / 3 * gram / max(shape.centers, 1) ** 2  # the Cholesky factor
+    rows = shape.rows / share
     phases = {
-        "survey": shape.rows * look + reading,
-        "Gram matrix": shape.rows * gram + reading,
-        "sweep": sweeps * (shape.rows * sweep + reading),
+        "survey": rows * look + reading,
+        "Gram matrix": rows * gram + reading,
+        "sweep": sweeps * (rows * sweep + reading),
     }
     seconds = sum(phases.values()) + factor + (passes - 2 - sweeps) * reading
     return Forecast(
@@ -133,13 +150,15 @@ def forecast(
         threads=resources.threads,
         shards_in_flight=resources.in_flight,
         spilled=resources.spill,
-        peak_memory=peak_bytes(shape, resources),
+        peak_memory=place.peak_bytes(shape, resources),
         memory_limit=memory_limit,
         disk=disk + (state_bytes(shape) if resources.spill else 0),
         passes=passes,
         feature_evaluations=shape.rows * shape.centers * (1 + sweeps),
         seconds=seconds,
         seconds_by_phase=phases,
+        workers=place.workers,
+        worker_memory=place.worker_bytes(shape),
     )
 
 

@@ -96,6 +96,12 @@ def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     return np.asarray(weights)
 
 
+def is_ray_dataset(data: Any) -> bool:
+    """Return whether this is a ``ray.data.Dataset``, told without importing Ray."""
+    ancestors = ((cls.__module__, cls.__name__) for cls in type(data).__mro__)
+    return ("ray.data.dataset", "Dataset") in ancestors
+
+
 def _plain_labels(y: Any) -> Any:
     """Return labels without missing values; objects of a plain type become an array of it."""
     if not (isinstance(y, list | tuple) or hasattr(y, "dtype")):
@@ -187,6 +193,11 @@ def _refuse_text(X: Any) -> None:
     given = X
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a polars LazyFrame; pass X.collect().")
+    if is_ray_dataset(X):
+        raise TypeError(
+            "X is a Ray Dataset; pass polysift.open_data(X, target=...) in its place, which names "
+            "the labels and leaves the rows on the cluster."
+        )
     kind = getattr(getattr(X, "dtype", None), "kind", None)
     if kind in ("M", "m"):
         raise ValueError(f"X holds dates or durations ({X.dtype}). {ENCODE}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
@@ -24,10 +24,12 @@ from polysift._params import (
     check_real,
     check_seed,
 )
+from polysift._places import HERE, Place
 from polysift._result import Result, Status
 from polysift._training import Job
 
 SOLVERS = ("paper", "converged")
+ENGINES = ("local", "ray")
 
 FLOAT32_MULTIPLE = 640.0
 """The converged mode's rho for float32 rows, in units of the floor: 100 eps32^2 trace(G).
@@ -78,6 +80,7 @@ def check_solver_numbers(estimator: Any) -> None:
     if estimator.class_weight is not None and not isinstance(estimator.class_weight, dict):
         check_choice("class_weight", estimator.class_weight, ("balanced", None))
     check_n_jobs(estimator.n_jobs)
+    check_engine(estimator.engine)
 
 
 def solver_settings(estimator: Any, total_weight: float, dtype: Any) -> Settings:
@@ -115,6 +118,28 @@ def seed_of(estimator: Any) -> int:
     return check_seed(estimator.random_state) if stored is None else stored
 
 
+def check_engine(engine: Any) -> None:
+    """Raise unless this names an engine, or is one."""
+    is_object = hasattr(engine, "open") and not isinstance(engine, type)
+    if not (engine in ENGINES if isinstance(engine, str) else is_object):
+        raise ValueError(
+            f"engine must be {' or '.join(map(repr, ENGINES))}, or an engine such as "
+            f"polysift.RayCluster(); got {engine!r}."
+        )
+
+
+def place_of(engine: Any) -> Place:
+    """Return where to work, by the parameter ``engine``."""
+    check_engine(engine)
+    if engine == "local":
+        return HERE
+    if engine == "ray":
+        from polysift._ray import RayCluster
+
+        engine = RayCluster()
+    return cast(Place, engine.open())
+
+
 def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
     """Return the job of fitting an estimator to a source; without a seed one is found."""
     if seed is None:
@@ -134,6 +159,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
         parameters=parameters,
         show=bool(estimator.verbose),
         calibration=estimator.calibration,
+        place=place_of(estimator.engine),
     )
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from polysift._console import guarded, show_facts, show_json, show_table
+from polysift._command_line import shown_command
+from polysift._console import WrongUsage, guarded, show_facts, show_json, show_table
 from polysift._option_groups import grouped
-from polysift._options import BUDGET, OUTPUT, Labels, Reading, option
+from polysift._options import BUDGET, OUTPUT, Engine, Labels, Reading, option
 from polysift._output_options import check_file
+from polysift._prediction_options import check_folder
 
 if TYPE_CHECKING:
     from polysift import FPCClassifier, FPCClassifierCV
@@ -22,7 +23,7 @@ ModelFile = Annotated[
 ]
 Data = Annotated[str, typer.Argument(metavar="DATA", help="Rows: Parquet, CSV, libsvm, npy, ...")]
 Jobs = Annotated[int | None, option(BUDGET, "Threads.", "all cores", "--jobs", "--n-jobs", "-j")]
-Force = Annotated[bool, option(OUTPUT, "Replace a file that exists.", None, "--force", "-f")]
+Force = Annotated[bool, option(OUTPUT, "Replace what exists.", None, "--force", "-f")]
 Json = Annotated[bool, option(OUTPUT, "Print the result as JSON.", None, "--json")]
 Quiet = Annotated[
     bool, option(OUTPUT, "Print nothing but errors and warnings.", None, "--quiet", "-q")
@@ -35,18 +36,35 @@ def predict(
     model: ModelFile,
     data: Data,
     output: Annotated[
-        Path, option(OUTPUT, "Predictions: .parquet or .csv.", None, "--output", "-o")
+        str,
+        option(
+            OUTPUT,
+            "Predictions: a .parquet or .csv file, or a folder of Parquet files.",
+            None,
+            "--output",
+            "-o",
+            metavar="PATH",
+        ),
     ],
     reading: Reading,
+    engine: Engine,
     scores: Annotated[bool, option(OUTPUT, "Write scores, too.", None, "--scores")] = False,
     proba: Annotated[bool, option(OUTPUT, "Write probabilities, too.", None, "--proba")] = False,
     jobs: Jobs = None,
     force: Force = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write the class of each row to a file, in the order of the rows."""
-    check_file(output, force=force, endings=(".parquet", ".csv"), inputs=(data, model))
-    classifier = _ready(_load(model), jobs, quiet)
+    """Write the class of each row to a file or a folder, in the order of the rows."""
+    from polysift._prediction_files import is_folder
+
+    place = {"engine": "local"} | engine.parameters()  # whatever the model was trained by
+    if is_folder(output):
+        check_folder(output, force=force, inputs=(data, model))
+    elif place["engine"] != "local":
+        raise WrongUsage("--engine ray writes a folder of files; name one, without an ending.")
+    else:
+        check_file(Path(output), force=force, endings=(".parquet", ".csv"), inputs=(data, model))
+    classifier = _ready(_load(model), jobs, quiet).set_params(**place)
     names = getattr(classifier, "feature_names_in_", None)
     source = reading.open(data, names=names, quiet=quiet)
     classifier.predict_to(source, output, scores=scores, proba=proba, overwrite=force)
@@ -71,6 +89,7 @@ def evaluate(
     from polysift import report as write_report
     from polysift._descriptions import confusion_table, figures_table
     from polysift._evaluation import evaluate as judge
+    from polysift._finding import public_name
 
     if report is not None:
         check_file(report, force=force, inputs=(data, model))
@@ -78,14 +97,14 @@ def evaluate(
     classifier = _ready(loaded, jobs, quiet)
     names = getattr(classifier, "feature_names_in_", None)
     source = labels.open(data, reading, quiet=quiet, names=names)
-    figures = judge(classifier, source)
+    figures, shown = judge(classifier, source), Path(public_name(data)).name
     if report is not None:
-        command = join(["polysift", *sys.argv[1:]])
-        write_report(loaded, {Path(data).name: figures}, report, command=command, overwrite=force)
+        command = shown_command(sys.argv[1:])
+        write_report(loaded, {shown: figures}, report, command=command, overwrite=force)
     if json:
-        show_json({"model": model, "data": data, **figures.to_dict()})
+        show_json({"model": model, "data": public_name(data), **figures.to_dict()})
     elif not quiet:
-        show_table(*figures_table({Path(data).name: figures}))
+        show_table(*figures_table({shown: figures}))
         show_table(*confusion_table(figures))
 
 

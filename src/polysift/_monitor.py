@@ -20,6 +20,10 @@ class OutOfTime(Exception):
         self.phase, self.share = phase, share
 
 
+class WorkersLostError(RuntimeError):
+    """Workers of a cluster were lost more often than is borne, or there are none left."""
+
+
 class Monitor:
     """Counts rows, shows progress, and raises ``OutOfTime`` at the deadline.
 
@@ -85,7 +89,7 @@ class Monitor:
     def check(self) -> None:
         """Raise ``OutOfTime`` if the deadline has passed."""
         if self._late():
-            raise OutOfTime(self._phase, 1.0)
+            raise OutOfTime(self._phase, self._done / max(self._total, 1))
 
     def iteration(self, k: int, row: dict[str, float]) -> None:
         """Report an iteration with its row of the history."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import tempfile
-import weakref
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -14,14 +12,7 @@ import numpy as np
 
 from polysift._columns import Roles, resolve_names
 from polysift._data import ArraySource, DataSource, find_name
-
-
-class TemporaryFolder:
-    """A temporary folder that is removed with this object, or at the interpreter's end."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._finalizer = weakref.finalize(self, shutil.rmtree, path, ignore_errors=True)
+from polysift._files import TemporaryFolder
 
 
 def map_npy(path: Path) -> Any:
@@ -32,7 +23,7 @@ def map_npy(path: Path) -> Any:
 
 
 def open_npz(path: Path, roles: Roles) -> DataSource:
-    folder = TemporaryFolder(Path(tempfile.mkdtemp(prefix="polysift-")))
+    folder = TemporaryFolder()
     try:
         with zipfile.ZipFile(path) as archive:
             members = [name for name in archive.namelist() if name.endswith(".npy")]

@@ -91,6 +91,7 @@ class Reading:
         quiet: bool = True,
     ) -> DataSource:
         """Open a file; ``names`` are the features to take where none were asked for."""
+        from polysift._finding import public_name
         from polysift._readers import format_of, open_data
 
         if not path:
@@ -101,7 +102,7 @@ class Reading:
         if columns is None and not self.drop and names is not None:
             kind = format_of(path, self.format)
             columns = list(map(str, names)) if kind in ("csv", "parquet", "arrow") else None
-        with busy(f"reading {path}", quiet=quiet):
+        with busy(f"reading {public_name(path)}", quiet=quiet):
             return open_data(
                 path,
                 target,
@@ -128,13 +129,17 @@ class Labels:
 
     def open(self, path: str, reading: Reading, *, quiet: bool, names: Any = None) -> DataSource:
         """Open a file that has labels."""
+        from polysift._finding import public_name
+
         source = reading.open(
             path, target=self.target, weight=self.weight, names=names, quiet=quiet
         )
         if not source.has_labels:
             known = names is None and source.names is not None
             have = f" Its columns are {', '.join(source.names or ())}." if known else ""
-            raise WrongUsage(f"Name the column of the labels of {path} with --target.{have}")
+            raise WrongUsage(
+                f"Name the column of the labels of {public_name(path)} with --target.{have}"
+            )
         return source
 
 
@@ -202,6 +207,34 @@ class Solver:
         Path | None,
         option(BUDGET, "Folder in which the state is saved; the same command goes on from there."),
     ] = None
+
+
+@dataclass
+class Engine:
+    """Where the work is done."""
+
+    engine: Annotated[
+        Literal["local", "ray"] | None,
+        option(BUDGET, "Who does the work: threads, or the workers of a Ray cluster.", "local"),
+    ] = None
+    address: Annotated[
+        str | None,
+        option(BUDGET, "Ray: the cluster; auto is the one that runs here.", "a new one, here"),
+    ] = None
+    workers: Annotated[
+        int | None, option(BUDGET, "Ray: tasks at a time.", "all its CPUs", min=1)
+    ] = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the engine as a parameter, if one was asked for."""
+        if self.engine == "ray":
+            from polysift._ray import RayCluster
+
+            return {"engine": RayCluster(self.address, self.workers)}
+        for name in ("address", "workers"):
+            if getattr(self, name) is not None:
+                raise WrongUsage(f"--{name} goes with --engine ray.")
+        return {} if self.engine is None else {"engine": self.engine}
 
 
 @dataclass

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from polysift._arrow import load_pyarrow
 from polysift._files import replacing
+from polysift._folders import placing
 from polysift._types import FloatArray, IntArray
+
+T = TypeVar("T")
 
 ENDINGS = (".parquet", ".csv")
 
@@ -27,10 +30,10 @@ class Predictions:
 
 
 class PredictionWriter:
-    """Writes predictions, a run of rows at a time."""
+    """Writes predictions, a run of rows at a time; messages call the file ``output``."""
 
-    def __init__(self, path: Path, ending: str, classes: Any) -> None:
-        self._path, self._ending, self._classes = path, ending, classes
+    def __init__(self, path: Path, ending: str, classes: Any, output: Path) -> None:
+        self._path, self._ending, self._classes, self._output = path, ending, classes, output
         self._writer: Any = None
 
     def write(self, rows: Predictions) -> None:
@@ -44,9 +47,12 @@ class PredictionWriter:
         if rows.probabilities is not None:
             columns |= self._by_class("probability", rows.probabilities)
         table = pa.table(columns)
-        if self._writer is None:
-            self._writer = self._open(table.schema)
-        self._writer.write_table(table)
+        try:
+            if self._writer is None:
+                self._writer = self._open(table.schema)
+            self._writer.write_table(table)
+        except OSError as error:
+            raise unwritten(self._output, error) from error
 
     def _by_class(self, name: str, values: FloatArray) -> dict[str, Any]:
         pa = load_pyarrow("csv", "parquet")
@@ -68,19 +74,53 @@ class PredictionWriter:
         return pa.csv.CSVWriter(str(self._path), schema)
 
 
-@contextmanager
-def writing_predictions(path: Path, classes: Any) -> Iterator[PredictionWriter]:
+def writing_predictions(path: Path, classes: Any) -> AbstractContextManager[PredictionWriter]:
     """Open a writer; the file is there when it is complete, and not at all on failure."""
-    try:
-        with replacing(path) as partial:
-            writer = PredictionWriter(partial, path.suffix.lower(), classes)
-            try:
-                yield writer
+    return telling(path, _writing(replacing(path), path.suffix.lower(), classes, path))
+
+
+def write_part(path: Path, rows: Predictions, classes: Any, output: Path) -> None:
+    """Write a whole Parquet file, which is there when it is complete, of a folder ``output``."""
+    with telling(output, _writing(placing(path), ".parquet", classes, output)) as writer:
+        writer.write(rows)
+
+
+@contextmanager
+def _writing(
+    place: AbstractContextManager[Path], ending: str, classes: Any, output: Path
+) -> Iterator[PredictionWriter]:
+    with place as partial:
+        writer = PredictionWriter(partial, ending, classes, output)
+        try:
+            yield writer
+            writer.close()
+        finally:
+            with suppress(OSError):  # the reason is already on its way
                 writer.close()
-            finally:
-                with suppress(OSError):  # the reason is already on its way
-                    writer.close()
+
+
+@contextmanager
+def telling(output: Path, whole: AbstractContextManager[T]) -> Iterator[T]:
+    """Enter a context that writes, and tell where that fails; failures of its body are its own.
+
+    The body reads rows, and what goes wrong there must not be taken for a failure to write.
+    """
+    body: BaseException | None = None
+    try:
+        with whole as given:
+            try:
+                yield given
+            except BaseException as error:
+                body = error
+                raise
     except OSError as error:
-        raise OSError(
-            error.errno, f"Predictions could not be written to {path}: {error}. Nothing was left."
-        ) from error
+        if error is body:
+            raise
+        raise unwritten(output, error) from error
+
+
+def unwritten(output: Path, error: OSError) -> OSError:
+    """Return the error that tells where predictions could not be written."""
+    return OSError(
+        error.errno, f"Predictions could not be written to {output}: {error}. Nothing was left."
+    )

@@ -68,8 +68,11 @@ def check_file(
 
 def _is_among(path: Path, name: str) -> bool:
     """Return whether a file is there and one of those that a file, folder or pattern names."""
-    if not path.exists():
+    from polysift._finding import is_remote, local_path
+
+    if not path.exists() or is_remote(name):
         return False
+    name = local_path(name)
     for found in [name] if Path(name).exists() else glob(name, recursive=True):
         inside = Path(found).is_dir() and Path(found).resolve() in path.resolve().parents
         if path.samefile(found) or (inside and path.suffix == ".parquet"):

@@ -74,17 +74,17 @@ class TreeSum(Generic[T]):
         self._add = add
         self.levels = levels or []
 
-    def push(self, part: T, level: int = 0) -> None:
-        """Add the next part."""
-        if level == len(self.levels):
+    def push(self, part: T, level: int = 0, count: int = 1) -> None:
+        """Add the next part, or a sum of parts as ``partial_sums`` returns it."""
+        while level >= len(self.levels):
             self.levels.append((0, None))
-        count, total = self.levels[level]
+        before, total = self.levels[level]
         total = part if total is None else self._add(total, part)
-        if count + 1 == FAN_IN:
+        if before + count == FAN_IN:
             self.levels[level] = (0, None)
             self.push(total, level + 1)
         else:
-            self.levels[level] = (count + 1, total)
+            self.levels[level] = (before + count, total)
 
     def result(self) -> T:
         """Return the sum of all parts; the object must not be used any more."""
@@ -100,6 +100,42 @@ def tree_sum(parts: Iterable[T], add: Callable[[T, T], T]) -> T:
     for part in parts:
         tree.push(part)
     return tree.result()
+
+
+Partial = tuple[int, int, T]
+"""A level of a tree, how many parts of a run there, and their sum."""
+
+
+def partial_sums(first: int, parts: Iterable[T], add: Callable[[T, T], T]) -> list[Partial[T]]:
+    """Sum a run of parts, the first of which is number ``first``, as far as ``TreeSum`` would.
+
+    Pushed one after the other, what it returns gives the tree the same bits as the parts
+    themselves: one sum for each aligned run of eight, of 64 and so on, and for the begin of the
+    next one; parts before the first aligned run stay as they are.
+    """
+    sums: list[Partial[T]] = []
+    begun: list[tuple[int, T | None]] = []
+
+    def push(number: int, part: T, level: int) -> None:
+        if level == len(begun):
+            begun.append((0, None))
+        count, total = begun[level]
+        if total is None and number % FAN_IN:
+            sums.append((level, 1, part))
+            return
+        total = part if total is None else add(total, part)
+        if count + 1 < FAN_IN:
+            begun[level] = count + 1, total
+        else:
+            begun[level] = 0, None
+            push(number // FAN_IN, total, level + 1)
+
+    for number, part in enumerate(parts, first):
+        push(number, part, 0)
+    for level, (count, total) in reversed(list(enumerate(begun))):
+        if total is not None:
+            sums.append((level, count, total))
+    return sums
 
 
 def usable_jobs(n_jobs: int | None) -> int:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from polysift._arrow import ArrowSource, ipc_units, load_pyarrow, parquet_units, table_units
 from polysift._columns import Column, Roles, resolve_names
 from polysift._data import ArraySource, DataSource
+from polysift._files import TemporaryFolder
+from polysift._finding import Found, find, is_remote, local_path, public_name
+from polysift._inputs import is_ray_dataset
 from polysift._libsvm import parse_libsvm
-from polysift._numpy_files import TemporaryFolder, map_npy, matrix_source, open_npz
+from polysift._numpy_files import map_npy, matrix_source, open_npz
 from polysift._parsing import ParsedText
+from polysift._ray_data import open_dataset
 from polysift._text import parse_csv
 
 FORMATS = {
@@ -32,6 +37,11 @@ FORMATS = {
     ".ipc": "arrow",
 }
 
+ONE_OF = f"one of {sorted(set(FORMATS.values()))}"
+
+REQUESTS = 16
+"""How many files are opened at once where each takes some round trips."""
+
 
 def open_data(
     data: Any,
@@ -45,15 +55,21 @@ def open_data(
     delimiter: str | None = None,
     column_types: Mapping[Column, str] | None = None,
     n_features: int | None = None,
+    filesystem: Any = None,
 ) -> DataSource:
     """Open data of any size; the result takes the place of X in every method of an estimator.
 
     Parameters
     ----------
-    data : path, or pandas or polars DataFrame, or pyarrow Table
+    data : path or URI, or pandas or polars DataFrame, or pyarrow Table, or Ray Dataset
         A Parquet file, a folder or a glob of such files; CSV (also .gz); libsvm text (also .gz);
         .npy; .npz; Arrow IPC (also Feather). CSV and libsvm text are parsed once, into a temporary
-        file that goes when the source does.
+        file that goes when the source does. A URI (``s3://``, ``gs://``, ``abfs://``, ``hdfs://``,
+        whatever pyarrow knows) names a Parquet file, a folder or a glob in shared or object
+        storage, with pyarrow's options: ``s3://bucket/part-*.parquet?region=eu-west-1``. Messages
+        and ``origin`` show it without options and secrets. A Ray Dataset is executed once, with
+        the order of its rows kept; they stay in Ray's object store, whose blocks go to whoever
+        works on them.
     target : str or int, optional
         The column of the labels, by name or position (text that is no name, but a whole number, is
         a position); in an .npz archive, the array's name ("y" by
@@ -74,6 +90,8 @@ def open_data(
         CSV: types of columns that are inferred wrongly, such as ``{"label": "string"}``.
     n_features : int, optional
         libsvm text: how many features there are, where the last ones do not occur in the file.
+    filesystem : pyarrow.fs.FileSystem or fsspec.AbstractFileSystem, optional
+        Where the files are; ``data`` is then a path in it, of Parquet as with a URI.
 
     Returns
     -------
@@ -91,19 +109,16 @@ def open_data(
     """
     roles = Roles(target, weight, columns, drop)
     if not isinstance(data, str | Path):
+        if filesystem is not None:
+            raise TypeError(f"filesystem goes with a path; data is a {type(data).__name__}.")
         return _open_frame(data, roles)
-    paths = _find(str(data))
-    kind = format_of(paths[0], format)
-    if kind != "parquet" and len(paths) > 1:
-        raise ValueError(
-            f"{data} stands for {len(paths)} files of format {kind}; several files work for "
-            "Parquet only. Open them one by one, or convert them."
-        )
+    found = find(data, filesystem)
+    kind = _common_format(found, format)
     if kind == "parquet":
-        return _open_parquet(paths, roles)
+        return _open_parquet(found, roles)
+    path = Path(found.names[0])
     if kind == "arrow":
-        return _open_arrow(paths[0], roles)
-    path = Path(paths[0])
+        return _open_arrow(str(path), roles)
     if kind == "csv":
         parsed = parse_csv(
             path,
@@ -122,47 +137,51 @@ def open_data(
         return _own(parse_libsvm(path, n_features=n_features), path)
     if kind == "npy":
         return matrix_source(map_npy(path), str(path), roles)
-    if kind == "npz":
-        return open_npz(path, roles)
-    raise ValueError(f"format must be one of {sorted(set(FORMATS.values()))}; got {kind!r}.")
-
-
-def _find(pattern: str) -> list[str]:
-    """Return the files that a path, a folder or a glob stands for."""
-    path = Path(pattern)
-    if path.is_dir():
-        found = sorted(str(p) for p in path.rglob("*.parquet"))
-        if not found:
-            raise FileNotFoundError(f"The folder {pattern} holds no .parquet files.")
-        return found
-    if path.exists():
-        if path.stat().st_size == 0:
-            raise ValueError(f"{pattern} is empty.")
-        return [pattern]
-    if glob.has_magic(pattern):
-        found = sorted(glob.glob(pattern, recursive=True))
-        if not found:
-            raise FileNotFoundError(f"No file matches {pattern}.")
-        return found
-    raise FileNotFoundError(f"There is no file {pattern}.")
+    return open_npz(path, roles)
 
 
 def format_of(path: str, given: str | None = None) -> str:
     """Return the format of a file: the given one, or what its ending tells."""
     if given is not None:
         return given
-    if Path(path).is_dir():
-        return "parquet"
-    kind = FORMATS.get(Path(path.lower().removesuffix(".gz")).suffix)
+    if is_remote(path):
+        return _by_ending(public_name(path)) or "parquet"
+    path = local_path(path)
+    kind = "parquet" if Path(path).is_dir() else _by_ending(path)
     if kind is None:
+        raise ValueError(f"{path}: the ending does not tell the format. Pass format=, {ONE_OF}.")
+    return kind
+
+
+def _by_ending(name: str) -> str | None:
+    return FORMATS.get(Path(name.lower().removesuffix(".gz")).suffix)
+
+
+def _common_format(found: Found, given: str | None) -> str:
+    """Return the format of files that are to be read as one."""
+    if given is not None and given not in FORMATS.values():
+        raise ValueError(f"format must be {ONE_OF}; got {given!r}.")
+    first, others = found.names[0], len(found.names) - 1
+    if found.storage is not None:
+        kind = given or _by_ending(first) or "parquet"
+        if kind != "parquet":
+            raise ValueError(
+                f"{first} is of format {kind}; from a URI or a filesystem, only Parquet is read. "
+                "Convert it to Parquet, or copy it to a disk of this machine and open it there."
+            )
+        return kind
+    kind = format_of(first, given)
+    if kind != "parquet" and others:
         raise ValueError(
-            f"{path}: the ending does not tell the format. Pass format=, one of "
-            f"{sorted(set(FORMATS.values()))}."
+            f"{first} and {others} more are files of format {kind}; several files work for "
+            "Parquet only. Open them one by one, or convert them."
         )
     return kind
 
 
 def _open_frame(data: Any, roles: Roles) -> DataSource:
+    if is_ray_dataset(data):
+        return open_dataset(data, roles)
     pa = load_pyarrow()
 
     if type(data).__name__ == "LazyFrame":
@@ -175,29 +194,43 @@ def _open_frame(data: Any, roles: Roles) -> DataSource:
         table = pa.Table.from_pandas(data, preserve_index=False)
     else:
         raise TypeError(
-            "open_data takes a path, a pandas or polars DataFrame, or a pyarrow Table; got "
-            f"{type(data).__name__}. Arrays go to fit(X, y) directly."
+            "open_data takes a path, a pandas or polars DataFrame, a pyarrow Table, or a Ray "
+            f"Dataset; got {type(data).__name__}. Arrays go to fit(X, y) directly."
         )
     return _arrow_source(table_units(table, "the table"), table.schema, roles)
 
 
-def _open_parquet(paths: list[str], roles: Roles) -> DataSource:
-    pa = load_pyarrow("dataset")
+def _open_parquet(found: Found, roles: Roles) -> DataSource:
+    names, units, schema = found.names, [], None
+    for name, fragment in zip(names, _fragments(found), strict=True):
+        present = fragment.physical_schema
+        if schema is not None and _columns_of(present) != _columns_of(schema):
+            raise ValueError(_schema_difference(names[0], schema, name, present))
+        schema = schema or present
+        units += [replace(unit, file=name) for unit in parquet_units([fragment])]
+    return _arrow_source(units, schema, roles)
 
-    schema, fragments = None, []
-    for path in paths:
+
+def _fragments(found: Found) -> list[Any]:
+    """Return Parquet files with their metadata, in order."""
+    pa = load_pyarrow("dataset", "fs")
+    storage, reader = found.storage, pa.dataset.ParquetFileFormat()
+    filesystem = pa.fs.LocalFileSystem() if storage is None else storage.filesystem
+
+    def opened(path: str, name: str) -> Any:
         try:
-            dataset = pa.dataset.dataset(path, format="parquet")
-            pieces = list(dataset.get_fragments())
-            for piece in pieces:
-                piece.ensure_complete_metadata()
+            fragment = reader.make_fragment(path, filesystem)
+            fragment.ensure_complete_metadata()
         except (pa.ArrowInvalid, OSError) as error:
-            raise ValueError(f"{path} is not a readable Parquet file: {error}") from error
-        if schema is not None and _columns_of(dataset.schema) != _columns_of(schema):
-            raise ValueError(_schema_difference(paths[0], schema, path, dataset.schema))
-        schema = schema or dataset.schema
-        fragments += pieces
-    return _arrow_source(parquet_units(fragments), schema, roles)
+            if storage is not None and not storage.delivers(path):
+                raise storage.address.unreachable(name, error) from None
+            raise ValueError(f"{name} is not a readable Parquet file: {error}") from error
+        return fragment
+
+    if storage is None:
+        return list(map(opened, found.paths, found.names))
+    with ThreadPoolExecutor(REQUESTS) as pool:
+        return list(pool.map(opened, found.paths, found.names))
 
 
 def _columns_of(schema: Any) -> list[tuple[str, str]]:

@@ -11,7 +11,6 @@ from polysift._calibration import Calibration, calibrate
 from polysift._crossfit import CALIBRATION_FOLDS, solve_with_folds
 from polysift._feature_map import FeatureMap
 from polysift._folds import Round, stratified_folds
-from polysift._memory import fit_in
 from polysift._parallel import Pool
 from polysift._stage import Workshop
 from polysift._sums import GramSums
@@ -56,7 +55,7 @@ def refit(shop: Workshop, params: dict[str, Any], kept: Kept | None) -> Trained:
         folds = 0 if job.calibration is None else round_.n_splits
     shape = replace(shop.shape(n, data.n_cells), lanes=1 + folds)
     many = params["solver"] == "converged"
-    resources = fit_in(job.memory_limit, shape, job.threads, store=many)
+    resources = job.place.fit_in(job.memory_limit, shape, job.threads, store=many)
     track = Track(n, params["rho"], params["solver"], (params["max_iter"],))
     mark = "-".join(str(params[name]) for name in sorted(params))
     with Pool(resources.threads, resources.in_flight) as pool:
@@ -73,7 +72,7 @@ def refit(shop: Workshop, params: dict[str, Any], kept: Kept | None) -> Trained:
             name=f"solver-refit-{mark}",
         )
     calibration = None if round_ is None else _calibration(shop, round_, scores)
-    summary = summarise(shop.prepared, resources, job.memory_limit, shop.monitor)
+    summary = summarise(shop.prepared, resources, job.memory_limit, shop.monitor, job.place.workers)
     classes, timings = shop.prepared.classes, shop.monitor.timings()
     return Trained(feature_map, classes, result, timings, summary, calibration)
 

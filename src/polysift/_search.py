@@ -12,8 +12,8 @@ from polysift._checkpoint import Checkpoint, digest
 from polysift._data import DataSource
 from polysift._feature_map import FeatureMap, MapSpec
 from polysift._folds import Round, make_rounds
-from polysift._memory import Shape, fit_in
-from polysift._monitor import Monitor, OutOfTime
+from polysift._memory import Shape
+from polysift._monitor import Monitor, OutOfTime, WorkersLostError
 from polysift._parallel import Pool, single_threaded_blas
 from polysift._refit import Kept, refit, refit_round
 from polysift._result import Status
@@ -23,7 +23,7 @@ from polysift._selection import Row, choose, seconds_alone, standard_error
 from polysift._stage import Stage, Workshop
 from polysift._sums import GramSums
 from polysift._tracks import Stopped
-from polysift._training import Prepared, Trained, prepare
+from polysift._training import Prepared, Trained, how_to_go_on, prepare
 from polysift._types import FloatArray
 
 BEHIND = 0.5
@@ -74,10 +74,12 @@ def search(source: DataSource, job: SearchJob) -> Found:
         scorer = HeldOutScorer(job.scorer, codes, classes, weights, kind)
         checkpoint = None
         if job.checkpoint is not None:
-            checkpoint = Checkpoint(job.checkpoint, _fingerprint(source, job, prepared, rounds))
+            checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, rounds))
         try:
             shop = Workshop(source, job, prepared, rounds, monitor, checkpoint, scorer)
             return _Search(shop).run()
+        except WorkersLostError as lost:
+            raise WorkersLostError(f"{lost} {how_to_go_on(job.checkpoint)}") from lost
         finally:
             if checkpoint is not None:
                 checkpoint.close()
@@ -100,14 +102,14 @@ def _prepare(source: DataSource, job: SearchJob, monitor: Monitor) -> Prepared:
         weighted=source.has_weights or job.class_weight is not None,
         quantiles="quantile" in job.scalers,
     )
-    resources = fit_in(job.memory_limit, shape, job.threads)
+    resources = job.place.fit_in(job.memory_limit, shape, job.threads)
     digests = job.checkpoint is not None
     questions = replace(
         widest.questions(source.n_features, labels=True, digest=digests),
         quantiles="quantile" in job.scalers,
     )
     with Pool(resources.threads, resources.in_flight) as pool:
-        return prepare(source, questions, job.class_weight, pool, monitor)
+        return prepare(source, questions, job.class_weight, job.place, pool, monitor)
 
 
 class _Search:
@@ -239,7 +241,7 @@ class _Search:
             shop.shape(n, max(round_.n_cells for round_ in rounds)),
             lanes=max(1 + folds, *(round_.n_splits for round_ in shop.rounds)),
         )
-        fit_in(limit, shape, job.threads)
+        job.place.fit_in(limit, shape, job.threads)
 
     def _most_centers(self) -> int:
         job, found = self._job, self._shop.prepared.found
@@ -294,21 +296,13 @@ class _Search:
             self._kept = Kept(scaler, degree, GramSums(arrays["G"], arrays["Aty"]))
 
 
-def _fingerprint(
-    source: DataSource, job: SearchJob, prepared: Prepared, rounds: list[Round]
-) -> dict[str, Any]:
+def _fingerprint(job: SearchJob, prepared: Prepared, rounds: list[Round]) -> dict[str, Any]:
     """Return what tells this search from any other fit."""
-    data = prepared.data
     return {
         **job.parameters,
+        **prepared.fingerprint(),
         "search": True,
-        "rows": source.n_rows,
-        "features": source.n_features,
-        "dtype": str(source.dtype),
         "seed": job.seed,
-        "data": digest(*prepared.found.digests),
-        "labels": digest(data.codes),
-        "weights": None if data.weights is None else digest(data.weights),
         "splits": digest(*(round_.cells for round_ in rounds)),
     }
 

@@ -15,7 +15,7 @@ from polysift._calibration import CALIBRATIONS
 from polysift._checkpoint import digest
 from polysift._data import DataSource
 from polysift._feature_map import AUTO_CENTERS, MapSpec
-from polysift._job import SOLVERS, check_solver_numbers, seed_of, solver_settings
+from polysift._job import SOLVERS, check_solver_numbers, place_of, seed_of, solver_settings
 from polysift._kernel import degree_bound
 from polysift._memory import parse_memory_limit
 from polysift._parallel import usable_jobs
@@ -28,6 +28,7 @@ from polysift._params import (
     check_real,
     listed,
 )
+from polysift._places import Place
 from polysift._scalers import SCALERS
 from polysift._scoring import Scorer, check_scorer
 from polysift._tracks import Track
@@ -94,7 +95,7 @@ class SearchJob:
         How to make probabilities of out-of-fold scores, if at all.
     seed : int
         The seed of centers and of a validation part.
-    class_weight, threads, memory_limit, time_limit, checkpoint, parameters, show
+    class_weight, threads, memory_limit, time_limit, checkpoint, parameters, show, place
         As in ``Job``.
     """
 
@@ -122,6 +123,7 @@ class SearchJob:
     checkpoint: Any
     parameters: dict[str, Any]
     show: bool
+    place: Place
 
     def map_spec(self, scaler: str | None, degree: int) -> MapSpec:
         """Return the feature map of one scaler and degree, with the most centers."""
@@ -245,4 +247,5 @@ def search_job(estimator: Any, source: DataSource, groups: Any) -> SearchJob:
         checkpoint=estimator.checkpoint,
         parameters=parameters,
         show=bool(estimator.verbose),
+        place=place_of(estimator.engine),
     )

@@ -24,37 +24,48 @@ STATISTICS_SIZE = 2**17
 Item = tuple[Span, Any]
 
 
+def joined_spans(shards: list[Span]) -> list[Span]:
+    """Return runs of neighbouring shards that have some thousand rows each."""
+    spans: list[Span] = []
+    for start, stop in shards:
+        if spans and spans[-1][1] - spans[-1][0] < 4 * GRAM_ROWS:
+            spans[-1] = spans[-1][0], stop
+        else:
+            spans.append((start, stop))
+    return spans
+
+
 class ShardWork:
     """The work on shards of one training set with one feature map; threads may share it.
 
-    With ``store`` the features that the first sweep computes are kept for those that follow.
+    With ``store`` the features that the first sweep computes are kept for those that follow;
+    ``features`` are those that another has kept.
     """
 
-    def __init__(self, data: TrainingSet, feature_map: FeatureMap, store: bool = False) -> None:
+    def __init__(
+        self,
+        data: TrainingSet,
+        feature_map: FeatureMap,
+        store: bool = False,
+        features: FloatArray | None = None,
+    ) -> None:
         self._data, self._map = data, feature_map
         self.n_centers = feature_map.n_centers
         self._features = BlockFeatures(feature_map, data.source.dtype)
         self._block_rows = feature_map.block_rows(data.source.dtype)
         self._work = Workspace()
-        self._stored: FloatArray | None = None
-        if store:
+        self._stored = features
+        self._kept: set[Span] = set() if features is None else set(data.shards)
+        if store and features is None:
             self._stored = np.empty((data.source.n_rows, self.n_centers), data.source.dtype)
-        self._kept: set[Span] = set()
         self._precise = self._features
         if data.source.dtype != np.float64:
             self._precise = BlockFeatures(feature_map, np.float64)
 
     def spans(self) -> list[Span]:
         """Return the borders for ``gram``: the shards, or runs of them where cells cut them up."""
-        if self._data.cells is None:
-            return self._data.shards
-        spans: list[Span] = []
-        for start, stop in self._data.shards:
-            if spans and spans[-1][1] - spans[-1][0] < 4 * GRAM_ROWS:
-                spans[-1] = spans[-1][0], stop
-            else:
-                spans.append((start, stop))
-        return spans
+        shards = self._data.shards
+        return shards if self._data.cells is None else joined_spans(shards)
 
     def gram(self, item: Item) -> GramSums:
         """Return A' Omega A and A' Omega y, both summed in float64 also for float32 features."""
@@ -100,7 +111,7 @@ class ShardWork:
         return A
 
     def sweep(self, item: Item, lanes: LaneTable, u: FloatArray, state: FloatArray) -> SweepSums:
-        """Visit the rows of a shard with new coefficients and move their state, all of the data's.
+        """Visit the rows of a shard with new coefficients and move their state.
 
         The state is the margin t = y b of b = A u + w / beta.
         """
@@ -110,8 +121,9 @@ class ShardWork:
         u_cast = u.astype(self._data.source.dtype)
         limit = int(np.clip(STATISTICS_SIZE // lanes.n_columns, *STATISTICS_ROWS))
         for rows in block_spans(span, limit):
-            block = None if X is None else X[rows[0] - span[0] : rows[1] - span[0]]
-            self._sweep_rows(slice(*rows), block, lanes, u_cast, state[rows[0] : rows[1]], sums)
+            inside = slice(rows[0] - span[0], rows[1] - span[0])
+            block = None if X is None else X[inside]
+            self._sweep_rows(slice(*rows), block, lanes, u_cast, state[inside], sums)
         if self._stored is not None:
             self._kept.add(span)
         return sums
@@ -119,6 +131,10 @@ class ShardWork:
     def all_kept(self) -> bool:
         """Return whether a sweep needs no rows any more."""
         return len(self._kept) == len(self._data.shards)
+
+    def kept_features(self) -> FloatArray | None:
+        """Return the features of all rows, if they are kept."""
+        return self._stored if self.all_kept() else None
 
     def _sweep_rows(
         self,

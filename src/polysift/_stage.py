@@ -9,10 +9,10 @@ import numpy as np
 
 from polysift._checkpoint import Checkpoint
 from polysift._data import DataSource, TrainingSet
-from polysift._engine import LocalEngine
+from polysift._engine import Engine
 from polysift._feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift._folds import Round
-from polysift._memory import Resources, Shape, fit_lanes
+from polysift._memory import Resources, Shape
 from polysift._monitor import Monitor
 from polysift._parallel import Pool
 from polysift._scoring import HeldOutScorer
@@ -64,17 +64,16 @@ class Workshop:
         pool: Pool,
         resources: Resources,
         suffix: str,
-    ) -> LocalEngine:
+    ) -> Engine:
         """Return an engine whose states are saved under names with this suffix."""
-        return LocalEngine(
+        return self.job.place.engine(
             data,
             feature_map,
             pool,
+            resources,
             monitor=self.monitor,
             checkpoint=self.checkpoint,
             suffix=suffix,
-            spill=resources.spill,
-            store=resources.store,
         )
 
 
@@ -158,7 +157,7 @@ class Stage:
         shop, job, tracks = self._shop, self._shop.job, self._tracks
         data = replace(shop.prepared.data, cells=round_.cells, n_cells=round_.n_cells)
         wanted = min(len(tracks), FEW * len(job.solvers)) if job.screen else len(tracks)
-        resources, at_once = fit_lanes(
+        resources, at_once = job.place.fit_lanes(
             self._memory_limit,
             shop.shape(self._map.n_centers, round_.n_cells),
             round_.n_splits,

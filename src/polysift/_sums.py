@@ -20,10 +20,13 @@ class _Sums:
     """Arrays that add up, field by field."""
 
     def add(self: S, other: S) -> S:
-        """Add ``other`` in place."""
+        """Add ``other``, in place unless this one must not be written to."""
         for f in fields(self):  # type: ignore[arg-type]
             total = getattr(self, f.name)
-            total += getattr(other, f.name)
+            if total.flags.writeable:
+                total += getattr(other, f.name)
+            else:  # it lies in memory that processes share
+                setattr(self, f.name, total + getattr(other, f.name))
         return self
 
 

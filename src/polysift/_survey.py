@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from polysift._centers import Candidates, Words, find_candidates, hash_rows, mix
+from polysift._checkpoint import digest
 from polysift._data import DataSource, check_finite
+from polysift._labels import LabelPart, label_part
 from polysift._monitor import Monitor
 from polysift._parallel import Pool, Span, block_spans, tree_sum
 from polysift._statistics import (
@@ -17,7 +20,7 @@ from polysift._statistics import (
     column_statistics,
     quantile_sketch,
 )
-from polysift._types import FloatArray, IntArray
+from polysift._types import FloatArray
 
 BLOCK_ELEMENTS = 2**20
 LARGEST_VALUE = 1e150
@@ -41,6 +44,8 @@ class Questions:
         How many rows at most.
     seed : int
         The seed of the rows' hash.
+    gather : bool
+        Whether to bring each row's label and weight along, or to tell only which there are.
     """
 
     labels: bool
@@ -49,15 +54,7 @@ class Questions:
     scheme: str
     n_centers: int
     seed: int
-
-
-@dataclass
-class LabelPart:
-    """The labels and weights of one shard: its distinct labels, and each row's among them."""
-
-    distinct: np.ndarray[Any, Any]
-    codes: IntArray
-    weights: FloatArray | None
+    gather: bool = True
 
 
 @dataclass
@@ -70,27 +67,36 @@ class Survey:
     labels: list[LabelPart] = field(default_factory=list)
     digests: list[Words] = field(default_factory=list)
 
+    def merge(self, other: Survey, n_centers: int) -> Survey:
+        """Return the answers for these rows and those of ``other``, which come after them."""
+        return Survey(
+            self.statistics.merge(other.statistics),
+            self.sketch.merge(other.sketch) if self.sketch and other.sketch else None,
+            self.candidates.merge(other.candidates, n_centers)
+            if self.candidates and other.candidates
+            else None,
+            self.labels + other.labels,
+            self.digests + other.digests,
+        )
+
 
 def survey(
     source: DataSource, questions: Questions, pool: Pool, monitor: Monitor | None = None
 ) -> Survey:
     """Visit every row of positive weight once; every value must be finite."""
-    monitor = monitor or Monitor()
+    rows = (stop - start for start, stop in source.shards())
+    parts = zip(rows, survey_shards(source, questions, pool), strict=True)
+    watched = (monitor or Monitor()).watch("survey", source.n_rows, parts)
+    total = tree_sum(watched, lambda a, b: a.merge(b, questions.n_centers))
+    refuse_huge_values(source, total.statistics)
+    return total
 
-    def merge(a: Survey, b: Survey) -> Survey:
-        return Survey(
-            a.statistics.merge(b.statistics),
-            a.sketch.merge(b.sketch) if a.sketch and b.sketch else None,
-            a.candidates.merge(b.candidates, questions.n_centers)
-            if a.candidates and b.candidates
-            else None,
-            a.labels + b.labels,
-            a.digests + b.digests,
-        )
 
+def survey_shards(source: DataSource, questions: Questions, pool: Pool) -> Iterator[Survey]:
+    """Yield the answers for each shard."""
     block_rows = int(np.clip(BLOCK_ELEMENTS // source.n_features, 64, 8192))
 
-    def visit_shard(item: tuple[Span, Any]) -> Survey:
+    def visit(item: tuple[Span, Any]) -> Survey:
         span, part = item
         rows = source.rows(part)
         weights = checked_weights(source, span[0], source.weights(part))
@@ -98,17 +104,32 @@ def survey(
             _survey_block(source, span[0] + lo, rows[lo:hi], _cut(weights, lo, hi), questions)
             for lo, hi in block_spans((0, span[1] - span[0]), block_rows)
         )
-        found = tree_sum(blocks, merge)
+        found = tree_sum(blocks, lambda a, b: a.merge(b, questions.n_centers))
         if questions.labels:
-            distinct, codes = _distinct_labels(checked_labels(source, span[0], part))
-            found.labels = [LabelPart(distinct, codes.astype(np.int32), weights)]
+            found.labels = [_survey_labels(source, span[0], part, weights, questions)]
         return found
 
-    rows = (stop - start for start, stop in source.shards())
-    parts = zip(rows, pool.map(visit_shard, source.parts()), strict=True)
-    total = tree_sum(monitor.watch("survey", source.n_rows, parts), merge)
-    _refuse_huge_values(source, total.statistics)
-    return total
+    yield from pool.map(visit, source.parts())
+
+
+def _survey_labels(
+    source: DataSource, first: int, part: Any, weights: FloatArray | None, questions: Questions
+) -> LabelPart:
+    labels = checked_labels(source, first, part)
+    found = label_part(labels, weights)
+    if questions.digest:
+        words = np.frombuffer(repr(found.distinct.tolist()).encode(), np.uint8)
+        digests = [digest(words, found.codes)]
+        digests += [] if weights is None else [digest(weights)]
+        found = replace(found, digests=tuple(digests))
+    return found if questions.gather else replace(found, codes=None, weights=None)
+
+
+def read_labels(source: DataSource) -> Iterator[LabelPart]:
+    """Yield the labels and weights of each shard once more."""
+    for span, part in source.parts():
+        weights = checked_weights(source, span[0], source.weights(part))
+        yield label_part(checked_labels(source, span[0], part), weights)
 
 
 def checked_weights(
@@ -135,22 +156,23 @@ def _survey_block(
     questions: Questions,
 ) -> Survey:
     check_finite(source, first_row, block)
+    place = source.first_row + first_row
     w = np.ones(block.shape[0]) if weights is None else weights
     if not (w > 0).all():
         present = np.flatnonzero(w > 0)
         block, w = block[present], w[present]
-    with np.errstate(over="ignore", invalid="ignore"):  # _refuse_huge_values names the column
+    with np.errstate(over="ignore", invalid="ignore"):  # refuse_huge_values names the column
         statistics = column_statistics(block, w)
     sketch = quantile_sketch(block, w) if questions.quantiles else None
     digests = []
     if questions.digest:  # which row stands where matters, so the order does, too
         hashes = hash_rows(block, 0)
-        places = np.arange(first_row, first_row + len(hashes), dtype=np.uint64)
+        places = np.arange(place, place + len(hashes), dtype=np.uint64)
         digests = [np.bitwise_xor.reduce(mix(hashes + mix(places)), keepdims=True)]
     candidates = None
     if questions.scheme in ("first", "random"):
         candidates = find_candidates(
-            block, first_row, questions.scheme, questions.n_centers, questions.seed
+            block, place, questions.scheme, questions.n_centers, questions.seed
         )
     return Survey(statistics, sketch, candidates, digests=digests)
 
@@ -178,18 +200,7 @@ def checked_labels(source: DataSource, first_row: int, part: Any) -> np.ndarray[
     return labels
 
 
-def _distinct_labels(labels: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], IntArray]:
-    try:
-        return np.unique(labels, return_inverse=True)
-    except TypeError:
-        kinds = sorted({type(label).__name__ for label in labels})
-        raise ValueError(
-            f"y mixes labels of different types ({', '.join(kinds)}), which have no order. "
-            "Convert them to one type, for example to text."
-        ) from None
-
-
-def _refuse_huge_values(source: DataSource, statistics: ColumnStatistics) -> None:
+def refuse_huge_values(source: DataSource, statistics: ColumnStatistics) -> None:
     largest = np.maximum(np.abs(statistics.low), np.abs(statistics.high))
     if largest.max() > LARGEST_VALUE:
         worst = int(np.argmax(largest))

@@ -16,7 +16,7 @@ import numpy as np
 from polysift._admm import Factor, Run, Settings, factorise
 from polysift._batch import Batch
 from polysift._checkpoint import Checkpoint, digest
-from polysift._engine import LocalEngine
+from polysift._engine import Engine
 from polysift._folds import Round
 from polysift._lanes import Lane
 from polysift._monitor import Monitor
@@ -39,7 +39,7 @@ class Ground:
     Tracks whose score at a rung is below ``bar`` are left behind: other feature maps do better.
     """
 
-    engine: LocalEngine
+    engine: Engine
     sums: GramSums
     round: Round
     settings: Callable[[Track, float], Settings]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from polysift._command_line import shown_command
 from polysift._console import (
     NOTHING_WRITTEN,
     WrongUsage,
@@ -26,6 +26,7 @@ from polysift._options import (
     MODEL,
     OUTPUT,
     Candidates,
+    Engine,
     Labels,
     Model,
     Reading,
@@ -53,6 +54,7 @@ def fit(
     reading: Reading,
     model: Model,
     solver: Solver,
+    engine: Engine,
     output: Output,
     validation: Validation = None,
     warm_start: Annotated[
@@ -66,7 +68,7 @@ def fit(
     """Train a classifier, and save it."""
     from polysift._job import check_solver_parameters
 
-    estimator = _classifier(given(model, solver), warm_start)
+    estimator = _classifier(given(model, solver) | engine.parameters(), warm_start)
     estimator.set_params(verbose=0 if output.quiet else 1)
     with as_usage():
         check_solver_parameters(estimator)
@@ -92,6 +94,7 @@ def tune(
     reading: Reading,
     candidates: Candidates,
     solver: Solver,
+    engine: Engine,
     output: Output,
     validation: Validation = None,
     top: Annotated[int, option(OUTPUT, "How many candidates to list.", "10", min=0)] = 10,
@@ -100,7 +103,8 @@ def tune(
     from polysift import FPCClassifierCV
     from polysift._search_job import check_search_parameters
 
-    search = FPCClassifierCV(**given(candidates, solver), verbose=0 if output.quiet else 1)
+    parameters = given(candidates, solver) | engine.parameters()
+    search = FPCClassifierCV(**parameters, verbose=0 if output.quiet else 1)
     with as_usage():
         check_search_parameters(search)
     output.check(data, validation)
@@ -131,16 +135,18 @@ def _judges(
     output: Output,
 ) -> dict[str, DataSource]:
     """Return what to judge the model by, opened before the work: a mistake there costs nothing."""
+    from polysift._finding import identity, public_name
+
     if validation is None:
         return {"training": source} if output.report else {}
-    if Path(validation).resolve() == Path(data).resolve():
-        raise WrongUsage(f"--validation is the training data itself: {data}.")
+    if identity(validation) == identity(data):
+        raise WrongUsage(f"--validation is the training data itself: {public_name(data)}.")
     other = labels.open(validation, reading, quiet=output.quiet, names=source.names)
     kinds = {_label_kind(opened) in "biuf" for opened in (source, other)}
     if len(kinds) > 1:
         raise ValueError(
-            f"The labels of {data} and {validation} are numbers here and text there; they can "
-            "never be equal."
+            f"The labels of {public_name(data)} and {public_name(validation)} are numbers here "
+            "and text there; they can never be equal."
         )
     return {"training": source, "validation": other}
 
@@ -242,7 +248,7 @@ def _command(estimator: Any) -> str:
     if estimator.random_state is None:
         end = words.index("--") if "--" in words else len(words)
         words[end:end] = ["--seed", str(estimator.random_state_)]
-    return join(["polysift", *words])
+    return shown_command(words)
 
 
 def _how_to_go_on(estimator: Any) -> str:

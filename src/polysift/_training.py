@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,16 +14,17 @@ from polysift._calibration import Calibration, calibrate
 from polysift._checkpoint import Checkpoint, digest
 from polysift._crossfit import CALIBRATION_FOLDS, solve_with_folds
 from polysift._data import DataSource, TrainingSet
-from polysift._engine import LocalEngine
+from polysift._engine import Engine
 from polysift._feature_map import FeatureMap, MapSpec, build_feature_map, refuse_overflow
 from polysift._folds import stratified_folds
 from polysift._forecast import Forecast, forecast
-from polysift._labels import apply_class_weight, encode_labels
-from polysift._memory import Resources, Shape, fit_in, peak_bytes
-from polysift._monitor import Monitor, OutOfTime
+from polysift._labels import find_encoding
+from polysift._memory import Resources, Shape
+from polysift._monitor import Monitor, OutOfTime, WorkersLostError
 from polysift._parallel import Pool, single_threaded_blas
+from polysift._places import HERE, Place
 from polysift._result import Result
-from polysift._survey import Questions, Survey, checked_labels, survey
+from polysift._survey import Questions, Survey, checked_labels
 from polysift._types import FloatArray
 
 
@@ -53,6 +54,8 @@ class Job:
         Whether to show progress.
     calibration : str or None
         How to make probabilities of out-of-fold scores, if at all.
+    place : Place
+        Where the work is done.
     """
 
     spec: MapSpec
@@ -65,6 +68,7 @@ class Job:
     parameters: dict[str, Any]
     show: bool
     calibration: str | None = None
+    place: Place = HERE
 
 
 @dataclass(frozen=True)
@@ -97,27 +101,62 @@ class Prepared:
         The rows, with the weights of their classes.
     classes : ndarray
         The classes.
+    counts : ndarray of shape (classes,)
+        The weight of each class, by the rows' own weights.
     weights : ndarray of shape (m,) or None
-        The rows' own weights.
+        The rows' own weights, if they have any and were gathered.
     found : Survey
         What the survey found, but for the labels.
+    marks : tuple of str
+        Digests of the labels and of the weights, if there are any, where they were asked for.
     """
 
     data: TrainingSet
     classes: Any
+    counts: FloatArray
     weights: FloatArray | None
     found: Survey
+    marks: tuple[str, ...]
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return what tells these data from others; they enter by digests."""
+        source = self.data.source
+        return {
+            "rows": source.n_rows,
+            "features": source.n_features,
+            "dtype": str(source.dtype),
+            "data": digest(*self.found.digests),
+            "labels": self.marks[0],
+            "weights": self.marks[1] if len(self.marks) > 1 else None,
+        }
 
 
 def prepare(
-    source: DataSource, questions: Questions, class_weight: Any, pool: Pool, monitor: Monitor
+    source: DataSource,
+    questions: Questions,
+    class_weight: Any,
+    place: Place,
+    pool: Pool,
+    monitor: Monitor,
 ) -> Prepared:
     """Survey the rows and encode their labels."""
-    found = survey(source, questions, pool, monitor)
-    classes, codes, weights = encode_labels(found.labels, source.target)
-    found.labels = []
-    total = apply_class_weight(class_weight, weights, codes, classes)
-    return Prepared(TrainingSet(source, codes, len(classes), total), classes, weights, found)
+    found = place.survey(source, questions, pool, monitor)
+    parts, found.labels = found.labels, []
+    encoding = find_encoding(parts, class_weight, source.target)
+    marks = tuple(_mark(words) for words in zip(*(part.digests for part in parts), strict=True))
+    codes, own, weights = np.empty(0, np.int8), None, None
+    if questions.gather:
+        codes = np.concatenate([encoding.codes(part) for part in parts])
+        if parts[0].weights is not None:
+            own = np.concatenate([part.weights for part in parts if part.weights is not None])
+        weights = encoding.weights(own, codes)
+    n_classes = len(encoding.classes)
+    data = TrainingSet(source, codes, n_classes, weights, encoding=encoding)
+    return Prepared(data, encoding.classes, encoding.counts, own, found, marks)
+
+
+def _mark(words: Sequence[str]) -> str:
+    return digest(np.frombuffer("".join(words).encode(), np.uint8))
 
 
 def train(
@@ -132,8 +171,10 @@ def train(
     ``start`` takes the classes found and returns what to go on from; ``hook`` takes the feature map
     and the classes and returns who is told of iterations.
     """
-    weighted = source.has_weights
-    resources = fit_in(job.memory_limit, _shape(source, job, 2, weighted), job.threads)
+    place = job.place
+    resources = place.fit_in(
+        job.memory_limit, _shape(source, job, 2, source.has_weights), job.threads
+    )
     checkpoint = None
     with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
         try:
@@ -141,7 +182,9 @@ def train(
                 questions = job.spec.questions(
                     source.n_features, labels=True, digest=job.checkpoint is not None
                 )
-                prepared = prepare(source, questions, job.class_weight, pool, monitor)
+                gather = place.gathers or job.calibration is not None
+                questions = replace(questions, gather=gather)
+                prepared = prepare(source, questions, job.class_weight, place, pool, monitor)
             data, classes, found = prepared.data, prepared.classes, prepared.found
             begin = None if start is None else start(classes)
             if begin is None:
@@ -150,14 +193,14 @@ def train(
                 feature_map = begin.feature_map
                 refuse_overflow(feature_map, found.statistics, source.dtype)
             if job.checkpoint is not None:
-                mark = _fingerprint(job, source, found, data, begin)
+                mark = _fingerprint(job, prepared, begin)
                 checkpoint = Checkpoint(job.checkpoint, mark)
             del found
             told = None if hook is None else hook(feature_map, classes)
-            shape = _shape(source, job, len(classes), data.weights is not None)
+            shape = _shape(source, job, len(classes), data.weighted)
             resources = _resources(job, shape, source)
             with Pool(resources.threads, resources.in_flight) as pool:
-                means = _Means(pool, resources, monitor, checkpoint)
+                means = _Means(place, pool, resources, monitor, checkpoint)
                 if job.calibration is None:
                     result = _solve(data, feature_map, job, begin, means, told)
                     calibration = None
@@ -165,27 +208,28 @@ def train(
                     result, calibration = _solve_calibrated(prepared, feature_map, job, means, told)
         except OutOfTime as late:
             raise TimeoutError(_too_late(source, job, late)) from None
+        except WorkersLostError as lost:
+            raise WorkersLostError(f"{lost} {how_to_go_on(job.checkpoint)}") from lost
         finally:
             if checkpoint is not None:
                 checkpoint.close()
-    summary = summarise(prepared, resources, job.memory_limit, monitor)
-    summary["expected_memory"] = peak_bytes(shape, resources)
+    summary = summarise(prepared, resources, job.memory_limit, monitor, place.workers)
+    summary["expected_memory"] = place.peak_bytes(shape, resources)
     return Trained(feature_map, classes, result, monitor.timings(), summary, calibration)
 
 
 def summarise(
-    prepared: Prepared, resources: Resources, memory_limit: int, monitor: Monitor
+    prepared: Prepared, resources: Resources, memory_limit: int, monitor: Monitor, workers: int
 ) -> dict[str, Any]:
     """Return what a model was trained on and with, as plain values."""
-    data = prepared.data
-    present = data.codes >= 0
-    weights = None if prepared.weights is None else prepared.weights[present]
+    source = prepared.data.source
     return {
-        "rows": data.source.n_rows,
-        "class_counts": np.bincount(data.codes[present], weights, data.n_classes).astype(float),
-        "dtype": str(data.source.dtype),
-        "origin": data.source.origin,
+        "rows": source.n_rows,
+        "class_counts": prepared.counts,
+        "dtype": str(source.dtype),
+        "origin": source.origin,
         "threads": resources.threads,
+        "workers": workers,
         "memory_limit": memory_limit,
         "expected_memory": None,
         "measured_memory": monitor.memory(),
@@ -196,20 +240,20 @@ def summarise(
 class _Means:
     """What a solver works with."""
 
+    place: Place
     pool: Pool
     resources: Resources
     monitor: Monitor
     checkpoint: Checkpoint | None
 
-    def engine(self, data: TrainingSet, feature_map: FeatureMap) -> LocalEngine:
-        return LocalEngine(
+    def engine(self, data: TrainingSet, feature_map: FeatureMap) -> Engine:
+        return self.place.engine(
             data,
             feature_map,
             self.pool,
+            self.resources,
             monitor=self.monitor,
             checkpoint=self.checkpoint,
-            spill=self.resources.spill,
-            store=self.resources.store,
         )
 
 
@@ -272,6 +316,7 @@ def plan(source: DataSource, job: Job) -> Forecast:
         shape,
         resources,
         job.settings(float(source.n_rows), source.dtype),
+        place=job.place,
         spec=job.spec,
         classes=classes,
         memory_limit=job.memory_limit,
@@ -282,7 +327,7 @@ def plan(source: DataSource, job: Job) -> Forecast:
 def _resources(job: Job, shape: Shape, source: DataSource) -> Resources:
     """Return how to work; keeping the features pays over the many sweeps of the converged mode."""
     many = job.settings(1.0, source.dtype).until_converged
-    return fit_in(job.memory_limit, shape, job.threads, store=many)
+    return job.place.fit_in(job.memory_limit, shape, job.threads, store=many)
 
 
 def _shape(source: DataSource, job: Job, classes: int, weighted: bool) -> Shape:
@@ -300,21 +345,21 @@ def _shape(source: DataSource, job: Job, classes: int, weighted: bool) -> Shape:
     return replace(shape, cells=CALIBRATION_FOLDS, lanes=1 + CALIBRATION_FOLDS)
 
 
-def _fingerprint(
-    job: Job, source: DataSource, found: Survey, data: TrainingSet, begin: Start | None
-) -> dict[str, Any]:
-    """Return what tells this fit from any other; the data enter by digests of what was surveyed."""
+def _fingerprint(job: Job, prepared: Prepared, begin: Start | None) -> dict[str, Any]:
+    """Return what tells this fit from any other."""
     return {
         **job.parameters,
-        "rows": source.n_rows,
-        "features": source.n_features,
-        "dtype": str(source.dtype),
+        **prepared.fingerprint(),
         "seed": job.spec.seed,
-        "data": digest(*found.digests),
-        "labels": digest(data.codes),
-        "weights": None if data.weights is None else digest(data.weights),
         "start": None if begin is None else digest(begin.u, begin.feature_map.centers),
     }
+
+
+def how_to_go_on(checkpoint: Any) -> str:
+    """Return what to do after workers were lost."""
+    if checkpoint is None:
+        return "Nothing is kept; set checkpoint to be able to go on after such a loss."
+    return f"The checkpoint {checkpoint} keeps what is done: fit again with it to go on."
 
 
 def _too_late(source: DataSource, job: Job, late: OutOfTime) -> str:

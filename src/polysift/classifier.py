@@ -17,16 +17,16 @@ from polysift._callbacks import FRAMES, CallbackSupportMixin, FitTasks, with_cal
 from polysift._checkpoint import digest
 from polysift._data import DataSource
 from polysift._feature_map import FeatureMap
-from polysift._files import check_output
 from polysift._forecast import Forecast
 from polysift._inputs import keeping_features, rows_source, training_source
 from polysift._job import check_solver_parameters, job_of, warn_about
 from polysift._labels import codes_among
 from polysift._monitor import Monitor
-from polysift._output import ENDINGS, Predictions, writing_predictions
 from polysift._parallel import Span, usable_jobs
 from polysift._params import check_n_jobs
 from polysift._predict import score_shards
+from polysift._predict_tasks import Predictor
+from polysift._prediction_files import check_predictions, write_predictions
 from polysift._result import Result
 from polysift._scalers import scaler_from_dict
 from polysift._sums import predicted_codes
@@ -122,6 +122,11 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         How scores become probabilities; without it there is no ``predict_proba``. The calibrator
         is learned from scores of rows by models that did not see them: five more models, each
         without a fifth of the rows, which advance in the same passes over the data.
+    engine : {"local", "ray"} or an engine, default="local"
+        Where the work is done: by threads of this process, or by the workers of a Ray cluster, the
+        one that runs here or a new local one; ``RayCluster`` says which, and more. The model does
+        not depend on it, to the last bit. With workers, ``memory_limit`` holds for each of them,
+        and ``n_jobs`` for this process.
 
     Attributes
     ----------
@@ -155,7 +160,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         Seconds by phase ("survey", "Gram matrix", "sweep") and in all ("total").
     training_summary_ : dict
         What it was trained on and with: "rows", "class_counts" (in the order of ``classes_``, by
-        the rows' weights), "dtype", "origin" (the file, or None), "threads", and in bytes
+        the rows' weights), "dtype", "origin" (the file, or None), "threads", "workers"
+        (of a cluster, else 0), and in bytes
         "memory_limit", "expected_memory" (None after a search) and "measured_memory": by how much
         the process grew at most, None where it was larger before.
     random_state_ : int
@@ -219,6 +225,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         time_limit: float | None = None,
         checkpoint: Any = None,
         calibration: str | None = None,
+        engine: Any = "local",
     ) -> None:
         self.degree = degree
         self.n_centers = n_centers
@@ -239,6 +246,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.time_limit = time_limit
         self.checkpoint = checkpoint
         self.calibration = calibration
+        self.engine = engine
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FPCClassifier:
@@ -424,39 +432,43 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         proba: bool = False,
         overwrite: bool = False,
     ) -> None:
-        """Write the class of each row to a Parquet or CSV file, in row order.
+        """Write the class of each row to a Parquet or CSV file or a folder, in row order.
 
-        Rows are streamed, so neither they nor the predictions need fit in memory. The file appears
-        when it is complete; on failure nothing is left. ``verbose`` shows progress.
+        Rows are streamed, so neither they nor the predictions need fit in memory. What is written
+        appears when it is complete; on failure nothing is left. ``verbose`` shows progress.
+
+        A folder gets one Parquet file per shard, part-00000.parquet and so on, the same for any
+        ``engine``, which ``open_data`` reads in row order. The workers of an engine read their own
+        rows and write their own files: the folder must be in storage that all nodes share. A
+        single file is always written by this process.
 
         Parameters
         ----------
         X : DataSource or array-like of shape (m, d)
             The rows.
         path : path
-            The file, ending in .parquet or .csv. Its columns are "prediction"; for two classes
-            "score", else "score_" with each class; "probability_" with each class.
+            The file, ending in .parquet or .csv, or the folder: a name without an ending, or with a
+            slash at the end. The columns are "prediction"; for two classes "score", else "score_"
+            with each class; "probability_" with each class.
         scores : bool, default=True
             Whether to write scores, too.
         proba : bool, default=False
             Whether to write probabilities, too; only with ``calibration``.
         overwrite : bool, default=False
-            Whether to replace a file that exists.
+            Whether to replace a file that exists, or a folder with nothing but such files in it.
         """
         check_is_fitted(self)
-        output = check_output(path, overwrite=overwrite, endings=ENDINGS)
+        output = check_predictions(path, overwrite=overwrite)
         calibrator = self._calibrator() if proba and is_calibrated(self) else None
-        source = rows_source(self, X, reset=False)
-        if source.origin is not None and output.exists() and output.samefile(source.origin):
-            raise ValueError(f"{output} holds the rows themselves; name another file.")
-
-        def finish(_span: Span, _part: Any, values: FloatArray) -> Predictions:
-            p = None if calibrator is None else calibrator.probabilities(values)
-            return Predictions(predicted_codes(values), values if scores else None, p)
-
-        with writing_predictions(output, self.classes_) as writer:
-            for predictions in self.score_shards(source, finish, show=bool(self.verbose)):
-                writer.write(predictions)
+        write_predictions(
+            Predictor(self._feature_map(), self.coef_, self.classes_, scores, calibrator),
+            rows_source(self, X, reset=False),
+            output,
+            overwrite=overwrite,
+            engine=self.engine,
+            n_threads=usable_jobs(check_n_jobs(self.n_jobs)),
+            show=bool(self.verbose),
+        )
 
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self)

@@ -25,6 +25,7 @@ from sklearn.utils.validation import check_is_fitted
 from polysift._archive import ArchiveReader, ModelFile, ModelFileError, write_archive
 from polysift._files import check_output
 from polysift._plain import Encoder, MalformedError, NotPlainError, NotSaved, decode
+from polysift._ray import RayCluster
 from polysift._soundness import UnsoundError, check_attributes
 from polysift.classifier import FPCClassifier
 from polysift.search import FPCClassifierCV
@@ -41,6 +42,10 @@ are out there can still be read; ``tests/data`` has some.
 
 KINDS: dict[str, Any] = {"FPCClassifier": FPCClassifier, "FPCClassifierCV": FPCClassifierCV}
 VERSIONS_OF = ("polysift", "numpy", "scipy", "scikit-learn")
+RAY = "RayCluster"
+OWN_ADDRESSES = (None, "auto", "local")
+"""The addresses of clusters that a model file may name: those on the machine that loads it."""
+
 AGAIN = "Copy it again from where it came from, or save the model again."
 
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_|_map_params")
@@ -57,7 +62,9 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
     model : FPCClassifier or FPCClassifierCV
         The fitted model. All its parameters and fitted attributes are kept, except for parameters
         that are no plain data: a generator as ``random_state`` becomes the seed that was used, and
-        of ``cv`` splitters and splits and of ``scoring`` functions only a description is kept.
+        of ``cv`` splitters and splits and of ``scoring`` functions only a description is kept. Of
+        a ``RayCluster`` all is kept but the address of another machine: whoever passes a file on
+        must not decide where its user's rows are sent.
     path : path
         The file, by convention ending in .polysift.
     overwrite : bool, default=False
@@ -192,6 +199,11 @@ def _kept(model: Any, name: str, value: Any) -> Any:
     """Return a parameter as it is kept: as it is, if it is plain."""
     if isinstance(value, np.random.RandomState | np.random.Generator):
         return getattr(model, "random_state_", NotSaved(_described(value)))
+    if isinstance(value, RayCluster):
+        kept = vars(value).copy()
+        if kept["address"] not in OWN_ADDRESSES:
+            kept["address"] = None
+        return {RAY: kept}
     # Splits are numbers of rows that are not kept, either, and they can be many.
     if name == "cv" and not (value is None or isinstance(value, Real | str | NotSaved)):
         return NotSaved(_described(value))
@@ -200,6 +212,15 @@ def _kept(model: Any, name: str, value: Any) -> Any:
     except NotPlainError:
         return NotSaved(_described(value))
     return value
+
+
+def _restored(engine: Any) -> Any:
+    """Return the parameter ``engine`` from what ``_kept`` has made of it."""
+    if not isinstance(engine, dict):
+        return engine
+    if engine.keys() != {RAY} or engine[RAY].get("address") not in OWN_ADDRESSES:
+        raise ModelFileError("names an engine that cannot be")
+    return RayCluster(**engine[RAY])
 
 
 def _described(value: Any) -> str:
@@ -265,6 +286,8 @@ def _built(kind: Any, state: Any) -> Any:
         if not named or hasattr(cls, name):
             raise ModelFileError(f"holds an attribute that no {kind} has, {name!r:.80}")
     check_attributes(kind, attributes)
+    if "engine" in params:
+        params = params | {"engine": _restored(params["engine"])}
     model = cls(**params)
     for name, value in attributes.items():
         if name == "best_estimator_":

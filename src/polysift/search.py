@@ -109,6 +109,9 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         Seconds after which the best candidate so far is taken. The search tries to leave time for
         the refit, which is always done in full. Degrees that were not reached are not in
         ``cv_results_``.
+    engine : {"local", "ray"} or an engine, default="local"
+        As in ``FPCClassifier``. Labels, weights and the scores of rows that were held out come to
+        this process, which compares the candidates.
 
     Attributes
     ----------
@@ -188,6 +191,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         memory_limit: Any = None,
         time_limit: float | None = None,
         checkpoint: Any = None,
+        engine: Any = "local",
     ) -> None:
         self.degrees = degrees
         self.n_centers = n_centers
@@ -212,6 +216,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         self.memory_limit = memory_limit
         self.time_limit = time_limit
         self.checkpoint = checkpoint
+        self.engine = engine
 
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None

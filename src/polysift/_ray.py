@@ -1,0 +1,317 @@
+"""Ray: the workers of a cluster. Nothing else in the package imports it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from functools import cache
+from importlib import import_module
+from inspect import signature
+from math import inf
+from time import monotonic
+from typing import Any
+
+from polysift._checkpoint import machine_fingerprint
+from polysift._crew import LostError, Ref
+from polysift._distributed_place import DistributedPlace
+from polysift._monitor import WorkersLostError
+from polysift._parallel import usable_jobs
+from polysift._params import check_integer, check_real
+
+logger = logging.getLogger("polysift")
+
+ANSWER = 5.0
+"""Seconds within which a cluster must answer."""
+
+GLANCE = 0.5
+"""Seconds between two looks at the clock and the cluster while a result is not there."""
+
+
+class RayCluster:
+    """An engine: the workers of a Ray cluster, as ``engine=`` of an estimator takes it.
+
+    Each task reads its own rows: of a Parquet data set the row groups, wherever
+    pyarrow finds them; arrays are sent to the cluster once. The model is the same, bit for bit, as
+    that of the local engine, for any number of workers and after any of them is lost, as long as
+    all have the same type of processor and the same versions of the libraries.
+
+    Parameters
+    ----------
+    address : str, default=None
+        The cluster to connect to: "auto" is the one that runs on this machine, "local" a new one.
+        By default the one this process is connected to; else the one that ``RAY_ADDRESS`` names, or
+        ``ray start`` has started here; else a new one on this machine, which listens on loopback
+        alone and ends with this process.
+    workers : int, default=None
+        Tasks at a time; by default as many as the cluster has CPUs for. A new cluster has CPUs for
+        so many.
+    cpus : int, default=1
+        The CPUs, and threads, of a task. With ten machines or more, set it to those of a machine:
+        the fewer tasks, the fewer sums of n x n numbers come to this process.
+    retries : int, default=3
+        How often a task is done again when its worker is lost.
+    patience : float, default=60
+        Seconds to wait for a CPU when the cluster has none left.
+
+    Examples
+    --------
+    >>> from polysift import FPCClassifier, RayCluster
+    >>> clf = FPCClassifier(engine=RayCluster(workers=2))
+    """
+
+    def __init__(
+        self,
+        address: str | None = None,
+        workers: int | None = None,
+        *,
+        cpus: int = 1,
+        retries: int = 3,
+        patience: float = 60.0,
+    ) -> None:
+        if workers is not None:
+            check_integer("workers", workers)
+        check_integer("cpus", cpus)
+        if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+            raise ValueError(f"retries must be an integer, 0 or more; got {retries!r}.")
+        check_real("patience", patience, positive=False)
+        self.address, self.workers, self.cpus = address, workers, cpus
+        self.retries, self.patience = retries, patience
+
+    def __repr__(self) -> str:
+        defaults = signature(RayCluster).parameters
+        given = [f"{k}={v!r}" for k, v in vars(self).items() if v != defaults[k].default]
+        return f"RayCluster({', '.join(given)})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RayCluster) and vars(self) == vars(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def open(self) -> DistributedPlace:
+        """Connect; for polysift's own use."""
+        ray = load_ray()
+        cpus = None if self.workers is None else self.workers * self.cpus
+        _connect(ray, self.address, cpus)
+        workers = RayWorkers(ray, self.workers, self.cpus, self.retries, self.patience)
+        return DistributedPlace(workers)
+
+
+class RayWorkers:
+    """The workers of the cluster that this process is connected to; see ``Cluster``.
+
+    Attributes
+    ----------
+    workers : int
+        How many tasks run at once.
+    worker_memory : int
+        Each task's share of its machine's memory, beside the object store.
+    store_memory : int
+        The size of the object stores, all in all.
+    threads : int
+        The CPUs of a task.
+    retries : int
+        How often a task is done again when its worker is lost.
+    """
+
+    def __init__(
+        self, ray: Any, workers: int | None, cpus: int, retries: int, patience: float
+    ) -> None:
+        self._ray, self.threads, self.retries, self._patience = ray, cpus, retries, patience
+        self._lonely_since = inf
+        self._wait_for_cpus()
+        nodes = [node for node in ray.nodes() if node["Alive"] and _cpus(node) >= cpus]
+        self.workers = workers or max(1, sum(int(_cpus(node) // cpus) for node in nodes))
+        shares = [node["Resources"].get("memory", inf) / _cpus(node) for node in nodes]
+        self.worker_memory = int(min([2.0**62, *(cpus * share for share in shares)]))
+        self.store_memory = int(ray.cluster_resources().get("object_store_memory", 0))
+        self._compare_nodes([node["NodeID"] for node in nodes])
+
+    def put(self, value: Any) -> Ref:
+        """Send a value, once for all tasks that get it."""
+        return self._ray.put(value)
+
+    def submit(self, task: Callable[..., Any], *args: Any, returns: int = 1) -> list[Ref]:
+        """Have a task done; it gets the values of references among ``args``."""
+        options = {"num_returns": returns, "num_cpus": self.threads}
+        refs = _remote(task).options(**options).remote(*args)
+        return [refs] if returns == 1 else list(refs)
+
+    def get(self, ref: Ref, check: Callable[[], None]) -> Any:
+        """Return a value, calling ``check`` while it is not there; raise ``LostError``."""
+        failures = self._ray.exceptions
+        while True:
+            try:
+                value = self._ray.get(ref, timeout=GLANCE)
+            except failures.GetTimeoutError:
+                check()
+                self._look_for_cpus()
+            except failures.RayTaskError as error:
+                if isinstance(error.cause, failures.RayError):
+                    raise _loss(failures, error.cause) from error
+                raise _own_error(error.cause) from None
+            except failures.RayError as error:
+                raise _loss(failures, error) from error
+            else:
+                self._lonely_since = inf
+                return value
+
+    def forget(self, refs: Sequence[Ref]) -> None:
+        """Learn that nobody wants these results any more, nor their errors.
+
+        Tasks that run are left to end by themselves: Ray ends the process that cancels one in the
+        moment of its completion.
+        """
+        for ref in refs:
+            with suppress(Exception):  # an error that nobody looks at would be logged by Ray
+                self._ray.get(ref, timeout=0)
+
+    def _wait_for_cpus(self) -> None:
+        """Wait until there are CPUs for a task, as in a cluster that grows on demand."""
+        ready = self.submit(machine_fingerprint)
+        self.get(ready[0], lambda: None)
+
+    def _look_for_cpus(self) -> None:
+        """Raise if the cluster has had no CPUs for a task for longer than patience lasts."""
+        if any(_cpus(node) >= self.threads for node in self._ray.nodes() if node["Alive"]):
+            self._lonely_since = inf
+            return
+        self._lonely_since = min(self._lonely_since, monotonic())
+        if monotonic() - self._lonely_since >= self._patience:
+            raise WorkersLostError(
+                f"No node of the Ray cluster has had {self.threads} CPUs for {self._patience:g} s "
+                "(patience): all workers are lost, or cpus is too large."
+            )
+
+    def _compare_nodes(self, nodes: list[str]) -> None:
+        """Refuse other versions of polysift, and tell where the last bit may differ."""
+        strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        own, task = machine_fingerprint(), _remote(machine_fingerprint)
+        asked = [
+            task.options(scheduling_strategy=strategy(node, soft=True)).remote() for node in nodes
+        ]
+        for ref in asked:
+            try:
+                found = self.get(ref, lambda: None)
+            except LostError:  # no longer a node of this cluster
+                continue
+            if found["polysift"] != own["polysift"]:
+                raise RuntimeError(
+                    f"A node of the Ray cluster has polysift {found['polysift']}, this process has "
+                    f"{own['polysift']}. Install the same version everywhere."
+                )
+            for what in (key for key in own if found[key] != own[key]):
+                logger.warning(
+                    "A node of the Ray cluster has another %s (%s) than this process (%s): the "
+                    "last bits of the model may depend on who adds up what.",
+                    what,
+                    found[what],
+                    own[what],
+                )
+
+
+def _cpus(node: dict[str, Any]) -> float:
+    return float(node["Resources"].get("CPU", 0))
+
+
+@cache
+def _remote(task: Callable[..., Any]) -> Any:
+    # No retries by Ray: the crew does them, and can tell of them.
+    return load_ray().remote(num_cpus=1, max_retries=0)(task)
+
+
+def _loss(failures: Any, error: Exception) -> Exception:
+    """Return a failure of the cluster as a loss, with its reason in words."""
+    first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if isinstance(error, failures.ObjectLostError):
+        return LostError("what it worked on was lost with a node", objects=True)
+    if isinstance(error, failures.OutOfMemoryError):
+        return LostError(f"Ray ended its worker for want of memory ({first.rstrip('.')})")
+    if isinstance(error, failures.WorkerCrashedError):
+        return LostError("its worker process was lost")
+    if isinstance(error, failures.NodeDiedError):
+        return LostError("its node was lost")
+    return LostError(f"{type(error).__name__}: {first.rstrip('.')}")
+
+
+def _own_error(cause: Exception) -> Exception:
+    """Return an error that a task raised, or one that explains it."""
+    if isinstance(cause, ModuleNotFoundError):
+        return RuntimeError(
+            f"A worker of the Ray cluster has no module {cause.name!r}. Install polysift with the "
+            "same extras and versions on every node."
+        )
+    return cause
+
+
+def load_ray() -> Any:
+    """Return Ray, or say how to install it."""
+    try:
+        ray = import_module("ray")
+        import_module("ray.util.scheduling_strategies")
+    except ImportError as error:
+        raise ImportError(
+            "engine='ray' needs Ray. Install it with: pip install 'polysift[ray]'"
+        ) from error
+    return ray
+
+
+def _connect(ray: Any, address: str | None, cpus: int | None) -> None:
+    """Connect to a cluster, or start one with so many CPUs."""
+    if ray.is_initialized():
+        return
+    # Errors of tasks that nobody waits for any more are no news: the first was raised.
+    os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    address = address or os.environ.get("RAY_ADDRESS") or None
+    found = None if address == "local" else _find(address)
+    if found is not None:
+        where, listening = found
+        with listening():
+            ray.init(address=where, **options)
+    else:
+        own = {"num_cpus": cpus or usable_jobs(-1), "include_dashboard": False}
+        with _on_loopback():
+            ray.init(address="local", **own, **options)
+
+
+def _find(address: str | None) -> tuple[str, Callable[[], Any]] | None:
+    """Return where a cluster answers and how to speak to it, or None if there is and need be none.
+
+    Ray itself would knock at the door of one that has gone for a quarter of an hour.
+    """
+    if address is not None and "://" in address:
+        return address, nullcontext
+    services: Any = import_module("ray._private.services")
+    failure: Exception | None = None
+    for listening in (nullcontext, _on_loopback):
+        try:
+            with listening():
+                found = services.canonicalize_bootstrap_address(address)
+            if found is None:
+                return None
+            host, port = found.rsplit(":", 1)
+            socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
+            return found, listening
+        except (OSError, ValueError) as error:
+            failure = failure or error
+    if address is None:
+        return None
+    raise ConnectionError(
+        f"No Ray cluster answers at address={address!r} ({str(failure).rstrip('.')}). Start one "
+        "with 'ray start --head', or leave the address out to have a local one."
+    ) from failure
+
+
+@contextmanager
+def _on_loopback() -> Iterator[None]:
+    """Let a new cluster listen on loopback alone: no other machine has anything to do with it."""
+    constants: Any = import_module("ray._private.ray_constants")
+    before = getattr(constants, "ENABLE_RAY_CLUSTER", None)
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
