@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from time import monotonic, sleep
@@ -23,6 +24,7 @@ from polysift import (
     WorkersLostError,
     _checkpoint,
     _lineage,
+    _ray,
     open_data,
 )
 from polysift._admm import Run
@@ -141,25 +143,26 @@ class TestTheSameModel:
             remote = FPCClassifier(random_state=0, scaler="quantile", engine="ray").fit(source)
             same(local, remote)
 
-    @pytest.mark.parametrize("workers", [1, 2, 4])
-    def test_search(self, problem, workers):
+    def test_search(self, problem):
         X, y, weights = problem
         params = {
             "degrees": (2, 3),
             "n_centers": (8, 15),
             "rhos": (None, 1e-3),
-            "max_iter": (4, 8),
+            "max_iter": (3, 6),
             "cv": 3,
             "calibration": "isotonic",
             "random_state": 0,
         }
         local = FPCClassifierCV(**params).fit(X, y, weights)
-        remote = FPCClassifierCV(**params, engine=RayCluster(workers=workers)).fit(X, y, weights)
-        assert local.best_params_ == remote.best_params_
-        for key, value in local.cv_results_.items():
-            if key != "params":
-                np.testing.assert_array_equal(value, remote.cv_results_[key])
-        same(local.best_estimator_, remote.best_estimator_)
+        for workers in (1, 2, 4):
+            engine = RayCluster(workers=workers)
+            remote = FPCClassifierCV(**params, engine=engine).fit(X, y, weights)
+            assert local.best_params_ == remote.best_params_
+            for key, value in local.cv_results_.items():
+                if key != "params":
+                    np.testing.assert_array_equal(value, remote.cv_results_[key])
+            same(local.best_estimator_, remote.best_estimator_)
 
     def test_warm_start(self, problem):
         X, y, _ = problem
@@ -247,7 +250,9 @@ class TestLosses:
         params = {"n_centers": 100, "random_state": 0, **CONVERGED}
         local = FPCClassifier(**params).fit(X, y)
         monkeypatch.setattr(_checkpoint, "LEAST_SECONDS", 0.0)
-        remote = FPCClassifier(**params, checkpoint=tmp_path, engine=RayCluster(retries=1))
+        remote = FPCClassifier(
+            **params, checkpoint=tmp_path, engine=RayCluster(workers=1, retries=1)
+        )
         assassin = Assassin(task, number=1000, pause=0.0)
         phase = {"gram": "Gram matrix", "advance": "sweep"}[task]
         with pytest.raises(WorkersLostError, match=f"lost 2 times in the phase '{phase}'.*keeps"):
@@ -372,3 +377,25 @@ class TestMistakes:
         copy = clone(FPCClassifier(engine=engine)).engine
         assert copy == engine and copy is not engine
         assert repr(copy) == "RayCluster(address='auto', workers=3, retries=1)"
+
+
+class TestFinding:
+    """Where a cluster is, before Ray spends a quarter of an hour at a door that nobody opens."""
+
+    @pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "localhost:port"])
+    def test_nobody_answers(self, address):
+        with pytest.raises(ConnectionError, match=f"No Ray cluster answers at address='{address}'"):
+            _ray._find(address)
+
+    def test_one_that_answers(self, four_workers):
+        address = four_workers.get_runtime_context().gcs_address
+        assert _ray._find(address)[0] == address
+
+    def test_nothing_listens_beyond_loopback(self, four_workers):
+        assert {node["NodeManagerAddress"] for node in four_workers.nodes()} == {"127.0.0.1"}
+        assert os.environ["RAY_AUTH_MODE"] == "token"
+
+    def test_without_ray(self, monkeypatch):
+        monkeypatch.setitem(sys.modules, "ray", None)
+        with pytest.raises(ImportError, match=r"pip install 'polysift\[ray\]'"):
+            FPCClassifier(engine="ray").fit([[0.0], [1.0]], [0, 1])

@@ -269,12 +269,39 @@ def _connect(ray: Any, address: str | None, cpus: int | None) -> None:
     found = None if address == "local" else _find(address)
     if found is not None:
         where, listening = found
-        with listening():
-            ray.init(address=where, **options)
+        _show_token()
+        try:
+            with listening():
+                ray.init(address=where, **options)
+        except ConnectionError as error:
+            raise ConnectionError(
+                f"{str(error).rstrip('.')}, though something answers there. If it wants a token, "
+                "set RAY_AUTH_MODE=token, and put the token where Ray looks for it."
+            ) from error
     else:
         own = {"num_cpus": cpus or usable_jobs(-1), "include_dashboard": False}
         with _on_loopback():
             ray.init(address="local", **own, **options)
+
+
+def _show_token() -> None:
+    """Let Ray show the token that this user has, as a cluster that was started with it wants."""
+    with suppress(ImportError, AttributeError):
+        setup = import_module("ray._private.authentication.authentication_token_setup")
+        with _quiet("ray"):
+            setup.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+
+
+@contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Have a logger tell errors only."""
+    chosen = logging.getLogger(name)
+    before = chosen.level
+    chosen.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        chosen.setLevel(before)
 
 
 def _find(address: str | None) -> tuple[str, Callable[[], Any]] | None:
@@ -288,7 +315,7 @@ def _find(address: str | None) -> tuple[str, Callable[[], Any]] | None:
     failure: Exception | None = None
     for listening in (nullcontext, _on_loopback):
         try:
-            with listening():
+            with listening(), _quiet("ray"):
                 found = services.canonicalize_bootstrap_address(address)
             if found is None:
                 return None
