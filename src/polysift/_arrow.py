@@ -88,7 +88,8 @@ class ArrowSource(DataSource):
     ) -> None:
         self._units, self._schema, self._target, self._weight = units, schema, target, weight
         self.names = tuple(features)
-        self.n_rows = sum(unit.n_rows for unit in units)
+        self._ends = np.cumsum([unit.n_rows for unit in units], dtype=np.int64)
+        self.n_rows = int(self._ends[-1]) if units else 0
         self.n_features = len(self.names)
         self.has_labels, self.has_weights = target is not None, weight is not None
         where = units[0].file if units else "the data"
@@ -170,18 +171,16 @@ class ArrowSource(DataSource):
         """Return the rows of neighbouring shards as a source of its own."""
         start, stop = spans[0][0] + self._skipped, spans[-1][1] + self._skipped
         columns = [*self.names, *filter(None, (self._target, self._weight))]
-        units: list[Unit] = []
-        skipped = begin = 0
-        for unit in self._units:
-            end = begin + unit.n_rows
-            if begin < stop and end > start:
-                if unit.resident:
-                    inside = max(start - begin, 0), min(stop, end) - begin
-                    unit = _cut_out(unit, columns, inside)
-                elif not units:
-                    skipped = start - begin
-                units.append(unit)
-            begin = end
+        first, last = np.searchsorted(self._ends, [start, stop - 1], side="right")
+        units = self._units[first : last + 1]
+        begins = [int(end) - u.n_rows for u, end in zip(units, self._ends[first:], strict=False)]
+        skipped = start - begins[0]
+        if any(unit.resident for unit in units):
+            skipped = 0
+            units = [
+                _cut_out(unit, columns, (max(start - begin, 0), stop - begin))
+                for unit, begin in zip(units, begins, strict=True)
+            ]
         piece = ArrowSource(units, self._schema, self.names, self._target, self._weight)
         piece.n_rows, piece._skipped = stop - start, skipped
         piece.target, piece.origin = self.target, self.origin
