@@ -258,18 +258,22 @@ def table_units(table: Any, name: str) -> list[Unit]:
 
 
 def parquet_units(fragments: Iterable[Any]) -> list[Unit]:
-    """Return one unit per row group of a Parquet data set's files, in order."""
+    """Return one unit per row group of a Parquet data set's files, in order.
+
+    The units of a file share its fragment, which a pickle holds once and without its footer: so
+    another process reads a footer once, and not again for each row group.
+    """
     units = []
     for fragment in fragments:
         first = 0
-        for group in fragment.split_by_row_group():
-            rows = group.row_groups[0].num_rows
-            units.append(Unit(rows, fragment.path, first, partial(_load_group, group)))
-            first += rows
+        for group in fragment.row_groups:
+            load = partial(_load_group, fragment, group.id)
+            units.append(Unit(group.num_rows, fragment.path, first, load))
+            first += group.num_rows
     return units
 
 
-def _load_group(group: Any, columns: list[str]) -> Any:
+def _load_group(file: Any, number: int, columns: list[str]) -> Any:
     """Load a row group; what is wrong with its bytes raises ArrowInvalid, nothing else does.
 
     pyarrow raises OSError for damaged pages as for a lost connection. So the bytes are asked for
@@ -277,28 +281,31 @@ def _load_group(group: Any, columns: list[str]) -> Any:
     """
     import pyarrow as pa
 
+    def table() -> Any:
+        return file.subset(row_group_ids=[number]).to_table(columns=columns)
+
     try:
-        return group.to_table(columns=columns)
+        return table()
     except FileNotFoundError:
         raise
     except OSError:
-        if not _bytes_come(group):
+        if not _bytes_come(file, number):
             raise
     try:
-        return group.to_table(columns=columns)
+        return table()
     except OSError as error:
         raise pa.ArrowInvalid(str(error).strip()) from error
 
 
-def _bytes_come(group: Any) -> bool:
+def _bytes_come(file: Any, number: int) -> bool:
     """Return whether all bytes of a row group can be read, whatever they are."""
     try:
-        found = group.metadata.row_group(group.row_groups[0].id)
+        found = file.metadata.row_group(number)
         chunks = [found.column(i) for i in range(found.num_columns)]
-        with group.filesystem.open_input_file(group.path) as file:
+        with file.filesystem.open_input_file(file.path) as stored:
             for chunk in chunks:
                 places = (chunk.dictionary_page_offset, chunk.data_page_offset)
-                file.read_at(chunk.total_compressed_size, min(filter(None, places)))
+                stored.read_at(chunk.total_compressed_size, min(filter(None, places)))
     except OSError:
         return False
     return True

@@ -151,9 +151,7 @@ class DistributedEngine:
         if not columns:
             self.begin(0)
             return
-        self._lineage.append(Keep(columns), len(columns))
-        for _ in self._advance("sweep"):
-            pass
+        self._lineage.append(Keep(columns), len(columns))  # along with the next sweep: no pass
 
     def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> SweepSums:
         """Visit every row with new coefficients, (n, K per lane), and move its state."""
@@ -217,11 +215,11 @@ class DistributedEngine:
         behind = [i for i, held in enumerate(self._held) if held.steps < len(self._lineage)]
         for i, refs, sums in self._crew.visit(phase, behind, self._submit_steps, self._recover):
             held = self._held[i]
-            held.state, held.steps = refs[1], len(self._lineage)
             if held.labels is None:
                 held.labels = refs[2]
-            if held.features is None and self._task.store:
+            if held.features is None and self._task.store and self._lineage.sweeps(held.steps):
                 held.features = refs[3]
+            held.state, held.steps = refs[1], len(self._lineage)
             yield sums
 
     def _submit_steps(self, i: int) -> list[Ref]:
@@ -245,17 +243,16 @@ class DistributedEngine:
         return f"Their state is made again by {again} sweeps." if again else ""
 
     def _state_of(self, i: int) -> FloatArray:
-        """Return the state of a stretch, made again if it is lost."""
+        """Return the state of a stretch, after all steps, and made again if it is lost."""
         stretch = self._stretches[i]
         if not self._lineage.columns:
             return np.empty((stretch.n_rows, 0))
         for _ in range(1 + self._cluster.retries):
-            start = self._held[i].state
-            if start is None and len(self._lineage):
+            if self._held[i].steps < len(self._lineage):
                 for _ in self._advance("sweep"):
                     pass
-                start = self._held[i].state
-            elif start is None:
+            start = self._held[i].state
+            if start is None:
                 start = self._lineage.start(stretch)
             if isinstance(start, int):
                 return np.ones((stretch.n_rows, start))

@@ -11,7 +11,7 @@ import numpy as np
 from polysift._checkpoint import read_rows
 from polysift._crew import Cluster, Ref
 from polysift._stretches import Stretch
-from polysift._tasks import Step
+from polysift._tasks import Step, Sweep
 from polysift._types import FloatArray
 
 LONGEST = 50
@@ -66,6 +66,10 @@ class Lineage:
     def refs(self, after: int) -> list[Ref]:
         """Return the steps but for the first ones."""
         return self._refs[after:]
+
+    def sweeps(self, after: int) -> bool:
+        """Return whether there is a sweep among the steps but for the first ones."""
+        return any(isinstance(step, Sweep) for step in self._steps[after:])
 
     def send_again(self) -> None:
         """Send all steps anew."""

@@ -219,7 +219,7 @@ class Engine:
     ] = None
     address: Annotated[
         str | None,
-        option(BUDGET, "Ray: the cluster; auto is the one that runs here.", "a new one, here"),
+        option(BUDGET, "Ray: the cluster.", "the one that runs here, else a new one"),
     ] = None
     workers: Annotated[
         int | None, option(BUDGET, "Ray: tasks at a time.", "all its CPUs", min=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
@@ -170,8 +171,25 @@ class RayWorkers:
 
     def _wait_for_cpus(self) -> None:
         """Wait until there are CPUs for a task, as in a cluster that grows on demand."""
-        ready = self.submit(machine_fingerprint)
-        self.get(ready[0], lambda: None)
+        ready, began, told = self.submit(machine_fingerprint), monotonic(), []
+
+        def tell() -> None:
+            if not told and monotonic() - began >= self._patience:
+                told.append(True)
+                logger.warning(
+                    "No worker of the Ray cluster has answered for %g s: its CPUs may be taken by "
+                    "others. This process waits for %d of them.",
+                    self._patience,
+                    self.threads,
+                )
+
+        try:
+            self.get(ready[0], tell)
+        except LostError as lost:
+            raise WorkersLostError(
+                f"The Ray cluster cannot do the simplest task, since {lost.reason}. See whether it "
+                "still runs ('ray status')."
+            ) from lost
 
     def _look_for_cpus(self) -> None:
         """Raise if the cluster has had no CPUs for a task for longer than patience lasts."""
@@ -189,8 +207,9 @@ class RayWorkers:
         """Refuse other versions of polysift, and tell where the last bit may differ."""
         strategy = self._ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
         own, task = machine_fingerprint(), _remote(machine_fingerprint)
-        asked = [
-            task.options(scheduling_strategy=strategy(node, soft=True)).remote() for node in nodes
+        asked = [  # without a CPU: those of a node may all be taken by others, for long
+            task.options(num_cpus=0, scheduling_strategy=strategy(node, soft=True)).remote()
+            for node in nodes
         ]
         for ref in asked:
             try:
@@ -238,12 +257,16 @@ def _loss(failures: Any, error: Exception) -> Exception:
 
 def _own_error(cause: Exception) -> Exception:
     """Return an error that a task raised, or one that explains it."""
-    if isinstance(cause, ModuleNotFoundError):
-        return RuntimeError(
-            f"A worker of the Ray cluster has no module {cause.name!r}. Install polysift with the "
-            "same extras and versions on every node."
-        )
-    return cause
+    missing = cause.name if isinstance(cause, ModuleNotFoundError) else None
+    if isinstance(cause, RuntimeError) and "failed to import on the worker" in str(cause):
+        named = re.findall(r"No module named '([^']+)'", str(cause))  # by Ray, for a whole task
+        missing = named[-1] if named else None
+    if missing is None:
+        return cause
+    return RuntimeError(
+        f"A worker of the Ray cluster has no module {missing!r}. Install polysift with the "
+        "same extras and versions on every node."
+    )
 
 
 def load_ray() -> Any:
@@ -261,6 +284,7 @@ def load_ray() -> Any:
 def _connect(ray: Any, address: str | None, cpus: int | None) -> None:
     """Connect to a cluster, or start one with so many CPUs."""
     if ray.is_initialized():
+        _refuse_another(ray, address)
         return
     # Errors of tasks that nobody waits for any more are no news: the first was raised.
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")
@@ -282,6 +306,27 @@ def _connect(ray: Any, address: str | None, cpus: int | None) -> None:
         own = {"num_cpus": cpus or usable_jobs(-1), "include_dashboard": False}
         with _on_loopback():
             ray.init(address="local", **own, **options)
+
+
+def _refuse_another(ray: Any, address: str | None) -> None:
+    """Raise if an address is not that of the cluster that this process is connected to."""
+    if address in (None, "auto", "local") or "://" in address:
+        return
+    here = ray.get_runtime_context().gcs_address
+    found = _find(address)
+    if found is None or _numbers(found[0]) != _numbers(here):
+        raise ConnectionError(
+            f"address={address!r}, but this process is connected to the Ray cluster at {here}. "
+            "Leave the address out to use that one, or call ray.shutdown() first."
+        )
+
+
+def _numbers(address: str) -> tuple[str, str]:
+    """Return the host of an address as a number, where its name is known, and the port."""
+    host, port = address.rsplit(":", 1)
+    with suppress(OSError):
+        host = socket.gethostbyname(host.strip("[]"))
+    return host, port
 
 
 def _show_token() -> None:

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from polysift._parallel import FAN_IN, Span
 from polysift._shards import joined_spans
 
+SHORT = 2**16
+"""Rows below which a task takes so little time that its way to a worker counts."""
+
 LONGEST = 64
 """The most joined spans of a stretch, lest a task take too long: some million rows."""
 
@@ -50,11 +53,17 @@ def stretch_sizes(shards: list[Span], workers: int) -> list[int]:
     """Return how many joined spans a stretch may take, the most first; 1 comes last.
 
     The longer the stretches, the fewer tasks and sums there are; but each worker should have four
-    of them, since their times differ. Two will do where a stretch is a run of eight, 64, ... spans,
-    of which the tree of sums needs but one sum.
+    of them, since their times differ. Two will do where they are short, so that handing out a task
+    counts, or where one is a run of eight, 64, ... spans, of which the tree needs but one sum.
     """
-    count, size = len(joined_spans(shards)), 1
-    while count >= 4 * workers * 2 * size:
+    joined = joined_spans(shards)
+    count, rows = len(joined), shards[-1][1]
+
+    def each(size: int) -> int:
+        return 2 if rows / count * size < SHORT else 4
+
+    size = 1
+    while count >= each(2 * size) * workers * 2 * size:
         size *= 2
     whole = 1
     while count >= 2 * workers * FAN_IN * whole:

@@ -125,13 +125,6 @@ def _survey_labels(
     return found if questions.gather else replace(found, codes=None, weights=None)
 
 
-def read_labels(source: DataSource) -> Iterator[LabelPart]:
-    """Yield the labels and weights of each shard once more."""
-    for span, part in source.parts():
-        weights = checked_weights(source, span[0], source.weights(part))
-        yield label_part(checked_labels(source, span[0], part), weights)
-
-
 def checked_weights(
     source: DataSource, first_row: int, weights: FloatArray | None
 ) -> FloatArray | None:

@@ -227,6 +227,8 @@ class _Labelled:
 
     def find_all(self) -> None:
         """Find the labels of all rows now."""
+        if self._known:
+            return
         for _ in self.items(self._source.parts()):
             pass
         self._known = True

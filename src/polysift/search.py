@@ -30,6 +30,7 @@ SHARED_PARAMETERS = (
     "n_jobs",
     "memory_limit",
     "calibration",
+    "engine",
 )
 """What the refitted classifier takes over as it is."""
 
