@@ -197,7 +197,7 @@ def test_every_parameter_has_an_option():
 
     model = set(inspect.signature(FPCClassifier).parameters)
     engine = {"engine", "verbose"}
-    assert names(Engine) == {"engine", "address", "workers"}
+    assert names(Engine) == {"engine", "address", "workers", "cpus"}
     assert names(Model, Solver) | engine | {"warm_start"} == model
     search = set(inspect.signature(FPCClassifierCV).parameters)
     assert names(Candidates, Solver) | engine | {"refit"} == search

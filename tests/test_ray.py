@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import signal
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -163,6 +164,7 @@ class TestTheSameModel:
                 if key != "params":
                     np.testing.assert_array_equal(value, remote.cv_results_[key])
             same(local.best_estimator_, remote.best_estimator_)
+            assert remote.best_estimator_.engine == engine  # its predict_to a folder goes there
 
     def test_warm_start(self, problem):
         X, y, _ = problem
@@ -241,7 +243,7 @@ class TestLosses:
         same(local, remote)
         phase = {"gram": "Gram matrix", "advance": "sweep"}[task]
         assert f"{phase}: rows " in caplog.text
-        assert "are done again (attempt 2 of 4), since its worker process was lost" in caplog.text
+        assert "are done again (attempt 2), since its worker process was lost" in caplog.text
 
     @ignore_unfinished
     @pytest.mark.parametrize("task", ["gram", "advance"])
@@ -379,6 +381,37 @@ class TestMistakes:
         assert repr(copy) == "RayCluster(address='auto', workers=3, retries=1)"
 
 
+class TestBusy:
+    def test_all_cpus_are_taken(self, four_workers, caplog):
+        ray = four_workers
+
+        @ray.remote(num_cpus=4)
+        class Other:
+            def works(self):
+                return True
+
+        workers = RayWorkers(ray, None, 1, 3, 0.5)
+        caplog.clear()  # a worker's start may take longer
+        other = Other.remote()
+        assert ray.get(other.works.remote())
+        workers._compare_nodes([node["NodeID"] for node in ray.nodes() if node["Alive"]])
+        assert not caplog.text
+        timer = threading.Timer(3.0, ray.kill, [other])
+        timer.start()
+        workers._wait_for_cpus()
+        timer.join()
+        assert "its CPUs may be taken by others. This process waits for 1 of them." in caplog.text
+        assert len(caplog.records) == 1
+
+    def test_a_module_that_workers_lack(self):
+        text = "The remote function failed to import on the worker. This may be because [...]"
+        text += "\n\nModuleNotFoundError: No module named 'polysift'"
+        for cause in (RuntimeError(text), ModuleNotFoundError(name="polysift")):
+            assert "has no module 'polysift'. Install" in str(_ray._own_error(cause))
+        other = RuntimeError("something else")
+        assert _ray._own_error(other) is other
+
+
 class TestFinding:
     """Where a cluster is, before Ray spends a quarter of an hour at a door that nobody opens."""
 
@@ -390,6 +423,15 @@ class TestFinding:
     def test_one_that_answers(self, four_workers):
         address = four_workers.get_runtime_context().gcs_address
         assert _ray._find(address)[0] == address
+
+    def test_an_address_of_another(self, four_workers):
+        here = four_workers.get_runtime_context().gcs_address
+        for address in (None, "auto", "local", here, f"localhost:{here.rsplit(':')[-1]}"):
+            _ray._connect(four_workers, address, None)
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            address = f"127.0.0.1:{other.getsockname()[1]}"
+            with pytest.raises(ConnectionError, match=f"'{address}', but this process.*{here}"):
+                RayCluster(address).open()
 
     def test_nothing_listens_beyond_loopback(self, four_workers):
         assert {node["NodeManagerAddress"] for node in four_workers.nodes()} == {"127.0.0.1"}

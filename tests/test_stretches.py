@@ -64,7 +64,8 @@ def test_stretches_cover_all_shards_in_order(m, workers):
 def test_every_worker_has_some_stretches():
     shards = shard_spans(2_000_000)
     assert len(cut_into_stretches(shards, stretch_sizes(shards, 2)[0])) == 8
-    assert len(cut_into_stretches(shards, stretch_sizes(shards, 16)[0])) == 64
+    assert len(cut_into_stretches(shards, stretch_sizes(shards, 16)[0])) == 32
+    assert len(cut_into_stretches(shards, stretch_sizes(shards, 1000)[0])) == 64
 
 
 M = 20_000
@@ -126,6 +127,22 @@ def test_a_source_is_cut_to_some_shards(rows, tmp_path):
             lo, hi = stretch.shards[1]
             np.testing.assert_array_equal(read(nested, "rows"), whole["rows"][lo:hi])
             assert nested.place(0) == source.place(lo)
+
+
+def test_a_piece_reads_the_footer_of_a_file_once(rows, tmp_path):
+    """A footer tells of all row groups: to read it for each of them would take their square."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    table = pa.table({"a": rows[0][:, 0], "y": rows[1]})
+    for number, first in enumerate((0, M // 2)):
+        part = table.slice(first, M // 2)
+        pq.write_table(part, tmp_path / f"{number}.parquet", row_group_size=99)
+    source = open_data(tmp_path, target="y")
+    piece = pickle.loads(pickle.dumps(source.cut(source.shards())))
+    assert len(piece._units) > 200
+    assert len({id(unit.load.args[0]) for unit in piece._units}) == 2
+    np.testing.assert_array_equal(read(piece, "rows")[:, 0], rows[0][:, 0])
 
 
 @pytest.mark.parametrize("class_weight", [None, "balanced", {0: 2.0}])

@@ -7,9 +7,8 @@ few losses of the same task are borne, then it is an error.
 from __future__ import annotations
 
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import count
 from typing import Any, Protocol
 
 from polysift._monitor import Monitor, WorkersLostError
@@ -149,25 +148,25 @@ class Crew:
         """
         refs = submit(i) if refs is None else refs
         retries = self._cluster.retries
-        for attempt in count(1):
+        times = Counter({True: 0, False: 0})  # a node takes a task's worker, then what it works on
+        while True:
             try:
                 return refs, self._cluster.get(refs[0], self._monitor.check)
             except LostError as lost:
-                if attempt > retries:
+                times[lost.objects] += 1
+                if times[lost.objects] > retries:
                     raise WorkersLostError(
-                        f"The worker on {self._stretches[i]} was lost {attempt} times in the phase "
-                        f"'{phase}' (retries={retries}), the last time because {lost.reason}."
+                        f"The worker on {self._stretches[i]} was lost {times.total()} times in the "
+                        f"phase '{phase}' (retries={retries}), the last time because {lost.reason}."
                     ) from lost
                 self._cluster.forget(refs)
                 besides = recover(i, lost)
                 logger.warning(
-                    "%s: %s are done again (attempt %d of %d), since %s.%s",
+                    "%s: %s are done again (attempt %d), since %s.%s",
                     phase,
                     self._stretches[i],
-                    attempt + 1,
-                    retries + 1,
+                    times.total() + 1,
                     lost.reason,
                     f" {besides}" if besides else "",
                 )
                 refs = submit(i)
-        raise AssertionError

@@ -8,6 +8,7 @@ state was last safe are kept, so that the state of a stretch that was lost is ma
 from __future__ import annotations
 
 import logging
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -30,6 +31,9 @@ from polysift._stretches import Stretch
 from polysift._sums import GramSums, SweepSums
 from polysift._tasks import Keep, RowLabels, Sweep, Task
 from polysift._types import FloatArray
+
+SPARE = 4
+"""A state goes to a temporary file where there is room for so many of them."""
 
 logger = logging.getLogger("polysift")
 
@@ -273,15 +277,23 @@ class DistributedEngine:
 
     def _secure(self) -> None:
         """Bring the state to a file of this process, so that the steps up to here can go."""
-        folder, began = TemporaryFolder(), perf_counter()
-        path = folder.path / "state"
+        folder, began, columns = TemporaryFolder(), perf_counter(), self._lineage.columns
+        path, size = folder.path / "state", 8 * self._data.source.n_rows * columns
         try:
+            if shutil.disk_usage(folder.path).free < SPARE * size:
+                raise OSError(f"{size:,} bytes are too many for the room that is left there")
             write_state(path, {"state": self.state}, {})
         except OSError as error:
-            logger.warning("The state could not be brought to %s: %s.", folder.path, error)
+            logger.warning(
+                "The state is not brought to %s (%s): after a loss it would be made again by %d "
+                "sweeps. Set checkpoint to have it saved elsewhere.",
+                folder.path.parent,
+                error,
+                len(self._lineage),
+            )
             self._lineage.longest *= 2
             return
-        cost, columns = perf_counter() - began, self._lineage.columns
+        cost = perf_counter() - began
         self._restart(Lineage(self._cluster, columns, path, owner=folder, cost=cost))
 
 

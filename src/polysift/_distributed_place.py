@@ -19,6 +19,7 @@ from polysift._memory import (
     peak_bytes,
     state_bytes,
     stored_bytes,
+    tree_levels,
 )
 from polysift._monitor import Monitor
 from polysift._parallel import Pool, TreeSum, shard_spans
@@ -44,8 +45,13 @@ class DistributedPlace:
 
     @property
     def workers(self) -> int:
-        """How many work at once."""
-        return self.cluster.workers * self.cluster.threads
+        """How many tasks run at once."""
+        return self.cluster.workers
+
+    @property
+    def threads(self) -> int:
+        """The threads of each."""
+        return self.cluster.threads
 
     def survey(
         self, source: DataSource, questions: Questions, pool: Pool, monitor: Monitor
@@ -76,10 +82,7 @@ class DistributedPlace:
 
     def fit_in(self, limit: int, shape: Shape, threads: int, *, store: bool = False) -> Resources:
         """Return how to work where this process and every worker have ``limit`` bytes."""
-        self._size = self._longest_stretch(limit, shape)
-        resources = Resources(
-            threads, 2 * self.cluster.workers, store=store and self._can_store(limit, shape)
-        )
+        resources = Resources(threads, 2 * self.cluster.workers)
         own = self.peak_bytes(shape, resources)
         if own > limit:
             raise MemoryError(
@@ -87,7 +90,8 @@ class DistributedPlace:
                 f"({shape.centers} centers), but memory_limit allows {megabytes(limit)}. Raise "
                 "memory_limit, or lower n_centers."
             )
-        return resources
+        self._size = self._longest_stretch(limit, shape)
+        return replace(resources, store=store and self._can_store(limit, shape))
 
     def fit_lanes(
         self,
@@ -111,12 +115,19 @@ class DistributedPlace:
         return self.fit_in(limit, one, threads, store=store), 1
 
     def peak_bytes(self, shape: Shape, resources: Resources) -> int:
-        """Return the most that this process holds at once, rows' labels aside."""
-        return peak_bytes(replace(shape, rows=1, unit_bytes=0), resources)
+        """Return the most that this process holds at once, rows' labels aside.
 
-    def worker_bytes(self, shape: Shape) -> int:
+        Sums that wait for their turn do so in the object store, however many workers make them.
+        """
+        sums = 1 + tree_levels(len(shard_spans(shape.rows)))
+        return peak_bytes(replace(shape, rows=1, unit_bytes=0), Resources(1, 1), sums=sums)
+
+    def worker_bytes(self, shape: Shape, resources: Resources) -> int:
         """Return the most that a worker holds at once."""
-        return self._task_bytes(shape, max(stretch.n_rows for stretch in self._cut(shape)))
+        stretches = self._cut(shape)
+        own = replace(shape, rows=max(stretch.n_rows for stretch in stretches))
+        kept = stored_bytes(own) if resources.store else 0
+        return self._task_bytes(shape, stretches) + kept
 
     def engine(
         self,
@@ -156,30 +167,33 @@ class DistributedPlace:
         room = min(limit, self.cluster.worker_memory)
         shards, least = shard_spans(shape.rows), 0
         for size in stretch_sizes(shards, self.cluster.workers):
-            rows = max(s.n_rows for s in cut_into_stretches(shards, size))
-            least = self._task_bytes(shape, rows)
+            least = self._task_bytes(shape, cut_into_stretches(shards, size))
             if least <= room:
                 return size if self._size is None else min(size, self._size)
         raise MemoryError(
             f"This fit needs {megabytes(least)} in each worker at the least ({shape.features} "
-            f"features, {shape.centers} centers), but has {megabytes(room)}: the lesser of "
-            f"memory_limit and a worker's share of its machine. Raise memory_limit, or lower "
-            "n_centers."
+            f"features, {shape.centers} centers), but has {megabytes(room)}: "
+            + ("so much memory_limit allows" if limit <= room else "its share of its machine")
+            + f". {'Raise memory_limit, or lower' if limit <= room else 'Lower'} n_centers."
         )
 
     def _can_store(self, limit: int, shape: Shape) -> bool:
         """Return whether the features fit the object store, and a worker that makes a stretch's."""
-        longest = max(stretch.n_rows for stretch in self._cut(shape))
-        own = replace(shape, rows=longest)
+        stretches = self._cut(shape)
+        own = replace(shape, rows=max(stretch.n_rows for stretch in stretches))
         room = min(limit, self.cluster.worker_memory)
-        fits = self._task_bytes(shape, longest) + stored_bytes(own) <= room
+        fits = self._task_bytes(shape, stretches) + stored_bytes(own) <= room
         return fits and stored_bytes(shape) <= STORED_SHARE * self.cluster.store_memory
 
     def _cut(self, shape: Shape) -> list[Stretch]:
         return cut_into_stretches(shard_spans(shape.rows), self._size or 1)
 
-    def _task_bytes(self, shape: Shape, rows: int) -> int:
-        """Return the most that a task on so many rows holds at once."""
-        own, threads = replace(shape, rows=rows), self.cluster.threads
-        in_flight = 1 if threads == 1 else 2 * threads
-        return peak_bytes(own, Resources(threads, in_flight)) + state_bytes(own)  # old and new
+    def _task_bytes(self, shape: Shape, stretches: list[Stretch]) -> int:
+        """Return the most that a task on any of some stretches holds at once."""
+        own = replace(shape, rows=max(stretch.n_rows for stretch in stretches))
+        shard_rows = max(stop - start for s in stretches for start, stop in s.shards)
+        sums = max(stretch.n_sums for stretch in stretches)
+        threads = self.cluster.threads
+        work = Resources(threads, 1 if threads == 1 else 2 * threads)
+        most = peak_bytes(own, work, shard_rows=shard_rows, sums=sums)
+        return most + state_bytes(own)  # old and new

@@ -129,7 +129,7 @@ def forecast(
     Workers of a cluster are taken to be as fast as a thread here, and to read by themselves.
     """
     sweeps = expected_sweeps(settings, shape.rows, source.dtype)
-    by_workers, share = place.workers > 0, max(place.workers, 1)
+    by_workers, share = place.workers > 0, max(place.workers * place.threads, 1)
     calibrated = Resources(1, 1) if by_workers else resources
     look, gram, sweep = _calibrate(shape, calibrated, spec, source.dtype)
     reading = _reading_seconds(source) / share
@@ -158,7 +158,7 @@ def forecast(
         seconds=seconds,
         seconds_by_phase=phases,
         workers=place.workers,
-        worker_memory=place.worker_bytes(shape),
+        worker_memory=place.worker_bytes(shape, resources),
     )
 
 

@@ -153,14 +153,24 @@ def stored_bytes(shape: Shape) -> int:
     return shape.rows * shape.centers * shape.itemsize
 
 
-def peak_bytes(shape: Shape, resources: Resources) -> int:
-    """Return the most that a fit holds at once, beside its input."""
+def tree_levels(n_shards: int) -> int:
+    """Return how many partial sums over shards a tree of them keeps."""
+    return 1 + int(np.log(max(n_shards, 2)) / np.log(FAN_IN))
+
+
+def peak_bytes(
+    shape: Shape, resources: Resources, *, shard_rows: int | None = None, sums: int | None = None
+) -> int:
+    """Return the most that a fit holds at once, beside its input.
+
+    The rows of the largest shard, and how many sums over shards are kept, follow from the number
+    of rows, unless these are but some rows of a larger fit.
+    """
     shards = shard_spans(shape.rows)
-    shard_rows = max(stop - start for start, stop in shards)
-    levels = 1 + int(np.log(max(len(shards), 2)) / np.log(FAN_IN))
+    shard_rows = shard_rows or max(stop - start for start, stop in shards)
     n, d, columns = shape.centers, shape.features, shape.columns * shape.lanes
     square = 8 * n * (n + shape.columns)
-    waiting = resources.in_flight + levels
+    waiting = resources.in_flight + (sums or tree_levels(len(shards)))
 
     kept = shape.rows * (1 + (8 if shape.weighted else 0) + (4 if shape.cells > 1 else 0))
     kept += 0 if resources.spill else state_bytes(shape)

@@ -224,14 +224,15 @@ class Engine:
     workers: Annotated[
         int | None, option(BUDGET, "Ray: tasks at a time.", "all its CPUs", min=1)
     ] = None
+    cpus: Annotated[int | None, option(BUDGET, "Ray: CPUs of a task.", "1", min=1)] = None
 
     def parameters(self) -> dict[str, Any]:
         """Return the engine as a parameter, if one was asked for."""
         if self.engine == "ray":
             from polysift._ray import RayCluster
 
-            return {"engine": RayCluster(self.address, self.workers)}
-        for name in ("address", "workers"):
+            return {"engine": RayCluster(self.address, self.workers, cpus=self.cpus or 1)}
+        for name in ("address", "workers", "cpus"):
             if getattr(self, name) is not None:
                 raise WrongUsage(f"--{name} goes with --engine ray.")
         return {} if self.engine is None else {"engine": self.engine}

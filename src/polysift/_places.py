@@ -22,7 +22,10 @@ class Place(Protocol):
     """Whether every row's label comes to this process, needed or not."""
 
     workers: int
-    """How many work at once; 0 means the threads of this process."""
+    """How many tasks of a cluster run at once; 0 means the threads of this process."""
+
+    threads: int
+    """The threads of each task."""
 
     def survey(
         self, source: DataSource, questions: Questions, pool: Pool, monitor: Monitor
@@ -47,7 +50,7 @@ class Place(Protocol):
     def peak_bytes(self, shape: Shape, resources: Resources) -> int:
         """Return the most that this process holds at once, beside its input."""
 
-    def worker_bytes(self, shape: Shape) -> int:
+    def worker_bytes(self, shape: Shape, resources: Resources) -> int:
         """Return the most that a worker of a cluster holds at once; 0 without one."""
 
     def engine(
@@ -69,13 +72,14 @@ class LocalPlace:
 
     gathers = True
     workers = 0
+    threads = 1
 
     survey = staticmethod(survey)
     fit_in = staticmethod(_memory.fit_in)
     fit_lanes = staticmethod(_memory.fit_lanes)
     peak_bytes = staticmethod(_memory.peak_bytes)
 
-    def worker_bytes(self, shape: Shape) -> int:
+    def worker_bytes(self, shape: Shape, resources: Resources) -> int:
         """Return 0: there are no workers."""
         return 0
 

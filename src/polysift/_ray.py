@@ -171,11 +171,12 @@ class RayWorkers:
 
     def _wait_for_cpus(self) -> None:
         """Wait until there are CPUs for a task, as in a cluster that grows on demand."""
-        ready, began, told = self.submit(machine_fingerprint), monotonic(), []
+        ready, due = self.submit(machine_fingerprint), monotonic() + self._patience
 
         def tell() -> None:
-            if not told and monotonic() - began >= self._patience:
-                told.append(True)
+            nonlocal due
+            if monotonic() >= due:
+                due = inf
                 logger.warning(
                     "No worker of the Ray cluster has answered for %g s: its CPUs may be taken by "
                     "others. This process waits for %d of them.",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from polysift._parallel import FAN_IN, Span
+from polysift._parallel import FAN_IN, Span, partial_sums
 from polysift._shards import joined_spans
 
 SHORT = 2**16
@@ -44,6 +44,12 @@ class Stretch:
     def n_rows(self) -> int:
         """The number of rows."""
         return self.rows[1] - self.rows[0]
+
+    @property
+    def n_sums(self) -> int:
+        """How many sums over its shards, or joined spans, the tree of all sums needs at most."""
+        spans = (self.first_shard, len(self.shards)), (self.first_joined, len(self.joined))
+        return max(len(partial_sums(first, range(count), max)) for first, count in spans)
 
     def __str__(self) -> str:
         return f"rows {self.rows[0]:,} to {self.rows[1] - 1:,}"
