@@ -10,6 +10,9 @@ from polysift._shards import joined_spans
 SHORT = 2**16
 """Rows below which a task takes so little time that its way to a worker counts."""
 
+MANY = 1024
+"""Stretches beyond which the process that hands them out takes longer than the workers gain."""
+
 LONGEST = 64
 """The most joined spans of a stretch, lest a task take too long: some million rows."""
 
@@ -60,7 +63,8 @@ def stretch_sizes(shards: list[Span], workers: int) -> list[int]:
 
     The longer the stretches, the fewer tasks and sums there are; but each worker should have four
     of them, since their times differ. Two will do where they are short, so that handing out a task
-    counts, or where one is a run of eight, 64, ... spans, of which the tree needs but one sum.
+    counts, or where one is a run of eight, 64, ... spans, of which the tree needs but one sum. Who
+    hands out the tasks and takes in the sums is one process, so many workers have to share few.
     """
     joined = joined_spans(shards)
     count, rows = len(joined), shards[-1][1]
@@ -74,7 +78,10 @@ def stretch_sizes(shards: list[Span], workers: int) -> list[int]:
     whole = 1
     while count >= 2 * workers * FAN_IN * whole:
         whole *= FAN_IN
-    longest = min(max(size, whole), LONGEST)
+    longest = max(size, whole)
+    while count > MANY * longest:
+        longest *= 2
+    longest = min(longest, LONGEST)
     return [2**k for k in reversed(range(longest.bit_length()))]
 
 
