@@ -34,6 +34,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/forecast.py
 	$(BIN)/python benchmarks/massive.py
+	$(BIN)/python benchmarks/distributed.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
