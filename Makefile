@@ -35,6 +35,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/forecast.py
 	$(BIN)/python benchmarks/massive.py
 	$(BIN)/python benchmarks/distributed.py
+	$(BIN)/python benchmarks/distributed_model.py
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

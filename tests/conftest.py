@@ -58,9 +58,9 @@ def noisy_problem(
 def four_workers():
     """Return Ray, connected to a local cluster of four CPUs with real worker processes."""
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'polysift[ray]'")
-    from polysift._ray import _on_loopback
+    from polysift._ray._connection import on_loopback
 
-    with _on_loopback():
+    with on_loopback():
         ray.init(
             address="local",
             num_cpus=4,

@@ -1,6 +1,7 @@
 """What a newcomer meets first: a light import, documents that agree."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,3 +62,9 @@ def test_public_names_are_there():
 
 def test_version_is_in_the_changelog():
     assert f"## {polysift.__version__.split('.dev')[0]}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_one_place_imports_ray():
+    importing = re.compile(r"^\s*(?:import|from) ray\b|import_module\(.ray", re.MULTILINE)
+    for path in (ROOT / "src" / "polysift").rglob("*.py"):
+        assert (path.parent.name == "_ray") or not importing.search(path.read_text()), path

@@ -25,12 +25,12 @@ from polysift import (
     WorkersLostError,
     _checkpoint,
     _lineage,
-    _ray,
     open_data,
 )
 from polysift._admm import Run
 from polysift._crew import LostError
-from polysift._ray import RayWorkers
+from polysift._ray import _connection, _workers
+from polysift._ray._workers import RayWorkers
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
@@ -407,9 +407,9 @@ class TestBusy:
         text = "The remote function failed to import on the worker. This may be because [...]"
         text += "\n\nModuleNotFoundError: No module named 'polysift'"
         for cause in (RuntimeError(text), ModuleNotFoundError(name="polysift")):
-            assert "has no module 'polysift'. Install" in str(_ray._own_error(cause))
+            assert "has no module 'polysift'. Install" in str(_workers._own_error(cause))
         other = RuntimeError("something else")
-        assert _ray._own_error(other) is other
+        assert _workers._own_error(other) is other
 
 
 class TestFinding:
@@ -418,16 +418,16 @@ class TestFinding:
     @pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "localhost:port"])
     def test_nobody_answers(self, address):
         with pytest.raises(ConnectionError, match=f"No Ray cluster answers at address='{address}'"):
-            _ray._find(address)
+            _connection.find(address)
 
     def test_one_that_answers(self, four_workers):
         address = four_workers.get_runtime_context().gcs_address
-        assert _ray._find(address)[0] == address
+        assert _connection.find(address)[0] == address
 
     def test_an_address_of_another(self, four_workers):
         here = four_workers.get_runtime_context().gcs_address
         for address in (None, "auto", "local", here, f"localhost:{here.rsplit(':')[-1]}"):
-            _ray._connect(four_workers, address, None)
+            _connection.connect(four_workers, address, None)
         with socket.create_server(("127.0.0.1", 0)) as other:
             address = f"127.0.0.1:{other.getsockname()[1]}"
             with pytest.raises(ConnectionError, match=f"'{address}', but this process.*{here}"):
