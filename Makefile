@@ -29,13 +29,9 @@ format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# All benchmarks; ARGS=--quick in small, ARGS="gram sweep" some, ARGS=--list what there is.
 bench: $(VENV)/.test
-	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/memory.py
-	$(BIN)/python benchmarks/forecast.py
-	$(BIN)/python benchmarks/massive.py
-	$(BIN)/python benchmarks/distributed.py
-	$(BIN)/python benchmarks/distributed_model.py
+	$(BIN)/python benchmarks/run.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

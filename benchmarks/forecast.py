@@ -1,10 +1,11 @@
 """The forecast against what happens: time, and peak memory of the process, over six shapes.
 
-Usage: python benchmarks/forecast.py
+Usage: python benchmarks/forecast.py [--quick]
 """
 
 from __future__ import annotations
 
+import argparse
 import tempfile
 from pathlib import Path
 
@@ -23,9 +24,13 @@ SHAPES = [
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, three shapes")
+    quick = parser.parse_args().quick
     print("    rows    d     n  seconds  forecast  ratio    peak MB  forecast  ratio")
     with tempfile.TemporaryDirectory() as folder:
-        for m, d, dtype, parameters in SHAPES:
+        for m, d, dtype, parameters in SHAPES[:3] if quick else SHAPES:
+            m = m // 10 if quick else m
             path = Path(folder) / "data.parquet"
             write_parquet(path, m, d, dtype)
             found = train(path, **parameters)

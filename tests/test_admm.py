@@ -198,18 +198,18 @@ def test_separable_data_reach_zero_loss(rng):
     assert result.history["objective"][-1] == 0
 
 
-@pytest.mark.parametrize("n", [286, 1000])
-def test_nearly_singular_gram_matrix_stays_stable(n):
-    """The direct form of the u-step reaches an objective of 1e14 here."""
+@pytest.mark.parametrize(("n", "iterations"), [(286, 2000), (1000, 500)])
+def test_nearly_singular_gram_matrix_stays_stable(n, iterations):
+    """The direct form of the u-step reaches an objective of 1e14 here, after 300 iterations."""
     rng = np.random.default_rng(0)
     X, y = noisy_problem(rng, 1000, 3, 0.1)
     result = solve(
-        engine_for(X, y, rng.random((n, 3)), 10), converged(1000, max_iter=2000, tol=1e-300)
+        engine_for(X, y, rng.random((n, 3)), 10), converged(1000, max_iter=iterations, tol=1e-300)
     )
     objective = result.history["objective"]
     assert np.isfinite(objective).all()
     assert objective[-1] <= 1.05 * objective.min()
-    assert result.n_iter == 2000
+    assert result.n_iter == iterations
 
 
 def test_floor_on_rho(rng):

@@ -70,10 +70,10 @@ def call(command: str, code: int = 0) -> subprocess.CompletedProcess[str]:
 
 
 class TestWhole:
-    """From data to predictions through the installed command."""
+    """From data to predictions, in this process and through the installed command."""
 
-    @pytest.mark.parametrize("ending", ["csv", "parquet"])
-    def test_real_data(self, here, ending):
+    @pytest.mark.parametrize(("ending", "call"), [("csv", run), ("parquet", call)])
+    def test_real_data(self, here, ending, call):
         ort = pytest.importorskip("onnxruntime", reason="the export needs polysift[onnx]")
         X, y = load_real("htru2")
         order = np.random.default_rng(0).permutation(len(y))[:6000]
@@ -607,14 +607,16 @@ class TestOutputs:
 
     def test_a_reader_that_leaves(self, problem):
         run("fit train.csv -t label -q")
-        for command in ("inspect model.polysift", "evaluate model.polysift test.csv -t label"):
-            for more in ("", " --json"):
-                read, write = os.pipe()
-                os.close(read)
-                words = [str(PROGRAM), *split(command + more)]
-                done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, text=True)
-                os.close(write)
-                assert done.returncode == 1 and done.stderr == ""
+        for command in (
+            "inspect model.polysift",
+            "evaluate model.polysift test.csv -t label --json",
+        ):
+            read, write = os.pipe()
+            os.close(read)
+            words = [str(PROGRAM), *split(command)]
+            done = subprocess.run(words, stdout=write, stderr=subprocess.PIPE, text=True)
+            os.close(write)
+            assert done.returncode == 1 and done.stderr == ""
 
     def test_letters_that_the_terminal_does_not_have(self, here, rng):
         X, y = noisy_problem(rng, 200, 2)

@@ -78,7 +78,9 @@ def test_rows_that_overflow_at_prediction_are_named():
 def test_wide_sparse_rows_stay_sparse_until_the_end():
     import tracemalloc
 
-    wide = sp.random(3000, 20_000, density=1e-3, random_state=0, format="csr")
+    rng, count = np.random.default_rng(0), 60_000
+    places = rng.integers(3000, size=count), rng.integers(20_000, size=count)
+    wide = sp.csr_matrix((rng.random(count), places), shape=(3000, 20_000))
     tracemalloc.start()
     model = PolynomialKernelMap(2, 50, random_state=0).fit(wide)
     peak = tracemalloc.get_traced_memory()[1]

@@ -32,22 +32,9 @@ from polysift.experiments._pictures import legend, line, name_axes, new_figure  
 from polysift.experiments._results import write_results  # noqa: E402
 from polysift.experiments._runner import CellError, run_study, seeded_cells  # noqa: E402
 from polysift.experiments._study import Study, Verdict  # noqa: E402
+from studying import die, measure  # noqa: E402
 
 EVIL = '<script>alert("x")</script> | *a* _b_'
-
-
-def measure(log, fail, cell):
-    """Note which cell it was, and fail where asked to."""
-    with open(log, "a") as file:
-        file.write(f"{cell['seed']}\n")
-    if cell["run"] == fail:
-        raise ValueError("no luck")
-    rng = np.random.default_rng(cell["seed"])
-    return [{"x": x, "error": rng.random(), "fine": np.bool_(True)} for x in (1, np.int64(2))]
-
-
-def die(cell):
-    os._exit(1)
 
 
 def interrupted_fit(cell):
@@ -214,11 +201,11 @@ def _all_gone(group):
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_ctrl_c_ends_all_processes_and_keeps_cells(tmp_path):
     program = "from polysift._reproduce_command import app; app()"
-    words = [sys.executable, "-c", program, "simulations", "3", "-o", "out", "--jobs", "2"]
+    words = [sys.executable, "-c", program, "simulations", "5", "-o", "out", "--jobs", "2"]
     process = subprocess.Popen(
         words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    cells = tmp_path / "out" / "simulation-3" / "cells.jsonl"
+    cells = tmp_path / "out" / "simulation-5" / "cells.jsonl"
     deadline = time.monotonic() + 120
     while not cells.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -234,11 +221,11 @@ def test_ctrl_c_ends_all_processes_and_keeps_cells(tmp_path):
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_a_run_that_is_killed_leaves_no_process_behind(tmp_path):
     program = "from polysift._reproduce_command import app; app()"
-    words = [sys.executable, "-c", program, "simulations", "3", "-o", "out", "--jobs", "2"]
+    words = [sys.executable, "-c", program, "simulations", "5", "-o", "out", "--jobs", "2"]
     process = subprocess.Popen(
         words, cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True
     )
-    cells = tmp_path / "out" / "simulation-3" / "cells.jsonl"
+    cells = tmp_path / "out" / "simulation-5" / "cells.jsonl"
     deadline = time.monotonic() + 120
     while not cells.exists() and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -158,7 +158,7 @@ def test_the_limit_is_kept(tmp_path):
     import pandas as pd
 
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.random((600_000, 8)), columns=list("abcdefgh"))
+    frame = pd.DataFrame(rng.random((200_000, 8)), columns=list("abcdefgh"))
     frame = frame.assign(y=frame["a"] > 0.5)
     frame.to_parquet(tmp_path / "large.parquet", row_group_size=50_000)
     frame[:5000].to_parquet(tmp_path / "small.parquet")

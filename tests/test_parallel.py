@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_info
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from polysift._parallel import (
     Pool,
@@ -85,6 +85,32 @@ def test_blas_limit_nests_and_ends():
             assert set(blas_threads()) == {1}
         assert set(blas_threads()) == {1}
     assert blas_threads() == before
+
+
+def test_blas_limit_holds_in_any_thread():
+    """The thread that set a limit first must not keep others from setting theirs."""
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_threads()
+        with single_threaded_blas():
+            assert set(blas_threads()) == {1}
+        entered, leave, seen = threading.Event(), threading.Event(), []
+
+        def work():
+            with single_threaded_blas():
+                entered.set()
+                leave.wait(10)
+                seen.append(set(blas_threads()))
+            seen.append(blas_threads())
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        entered.wait(10)
+        with single_threaded_blas():  # the first out must not undo it, nor the last one keep it
+            pass
+        leave.set()
+        thread.join()
+        assert seen == [{1}, before]
+        assert blas_threads() == before
 
 
 def test_usable_jobs():

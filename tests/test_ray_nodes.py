@@ -33,7 +33,7 @@ assert len(ray.nodes()) == 2
 assert {node["NodeManagerAddress"] for node in ray.nodes()} == {"127.0.0.1"}
 
 rng = np.random.default_rng(1)
-X = rng.random((600_000, 4))
+X = rng.random((300_000, 4))
 y = X[:, 0] * X[:, 1] > 0.3 * X[:, 2]
 params = {"n_centers": 30, "random_state": 0, "solver": "converged", "max_iter": 12, "tol": 0.0}
 local = FPCClassifier(**params).fit(X, y)

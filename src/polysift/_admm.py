@@ -67,6 +67,8 @@ class Settings:
         The tolerance of the stopping rule; 0 never stops early.
     until_converged : bool
         The rule: residuals and objective if true, else the paper's squared H-norm difference.
+    newton : bool
+        Whether to go to the minimum by Newton's method instead (``_newton``).
     """
 
     beta: float
@@ -77,27 +79,46 @@ class Settings:
     max_iter: int = 5
     tol: float = 5e-4
     until_converged: bool = False
+    newton: bool = False
 
 
 @dataclass(frozen=True)
 class Factor:
-    """The Cholesky factor of G + rho I; it serves all label columns, and any beta."""
+    """The Cholesky factor of G + rho I; it serves all label columns, and any beta.
+
+    If ``sampled``, it is that of M = H + rho I, where H estimates G, and ``largest`` is the largest
+    eigenvalue of M^-1 (G + rho I), as far as it is known.
+    """
 
     cholesky: Any
     rho: float
     rho_floor: float
     rho_raised: bool
+    sampled: bool = False
+    largest: float = 1.0
 
     def solve(self, r: FloatArray) -> FloatArray:
-        """Return (G + rho I)^-1 r."""
+        """Return (G + rho I)^-1 r; if sampled, (largest M)^-1 r."""
+        return self.precondition(r) / self.largest
+
+    def precondition(self, r: FloatArray) -> FloatArray:
+        """Return (G + rho I)^-1 r; if sampled, M^-1 r."""
         return np.asarray(scipy.linalg.cho_solve(self.cholesky, r, check_finite=False))
 
+    def square(self, r: FloatArray) -> FloatArray:
+        """Return r'(G + rho I)^-1 r for each column; if sampled, r'M^-1 r."""
+        return np.maximum(np.einsum("nk,nk->k", r, self.precondition(r)), 0.0)
 
-def factorise(G: FloatArray, settings: Settings) -> Factor:
-    """Choose rho, at least its floor, and factor G + rho I; G's diagonal is overwritten."""
+
+def factorise(G: FloatArray, settings: Settings, trace: float | None = None) -> Factor:
+    """Choose rho, at least its floor, and factor G + rho I; G's diagonal is overwritten.
+
+    Where ``trace`` is given, it is that of the Gram matrix which ``G`` estimates from a sample.
+    """
     n = len(G)
     diagonal = G.diagonal().copy()
-    trace = float(diagonal.sum())
+    sampled = trace is not None
+    trace = float(diagonal.sum()) if trace is None else trace
     if not np.isfinite(trace):
         raise FloatingPointError(
             "The Gram matrix overflows. Lower the degree, or scale the sample weights down."
@@ -117,7 +138,7 @@ def factorise(G: FloatArray, settings: Settings) -> Factor:
         except scipy.linalg.LinAlgError:  # rounding beyond the floor: rare, and cured by more
             rho *= 10.0
         else:
-            return Factor(cholesky, rho, floor, rho > asked)
+            return Factor(cholesky, rho, floor, rho > asked, sampled)
     raise FloatingPointError(
         "G + rho I has no Cholesky factor for any rho. Lower the degree, or set rho larger."
     )
@@ -142,7 +163,11 @@ class Run:
     Attributes
     ----------
     u, r, g : ndarray of shape (n, K)
-        Coefficients, residual of the next u-step, A'q.
+        Coefficients, residual of the next u-step, A'q (or what stands for it; see ``absorb``).
+    products : int
+        Products with G that its steps took, where the factor is of a sample.
+    start_square : ndarray of shape (K,)
+        The squared norm of A'y in M^-1 there: the scale of residuals.
     rows : list of dict
         The history so far, a row per iteration.
     iterates : int
@@ -165,6 +190,8 @@ class Run:
         self.rows: list[dict[str, float]] = []
         self.iterates = 0
         self.status: Status | None = None
+        self.products = 0
+        self.start_square = factor.square(Aty) if factor.sampled else np.zeros(Aty.shape[1])
         self._du = self.u
 
     def start_from(self, engine: Engine, u0: FloatArray) -> None:
@@ -173,9 +200,12 @@ class Run:
         self.r = engine.sweep([replace(self.lane, relax=1.0)], self.u).r
         self.g = -self.r / 2
 
-    def step(self) -> None:
-        """Take the u-step: the first line of the paper's Algorithm 1, in residual form."""
-        self._du = self.factor.solve(self.r)
+    def step(self, du: FloatArray | None = None) -> None:
+        """Take the u-step: the first line of the paper's Algorithm 1, in residual form.
+
+        ``du`` is the step, where somebody else has solved for it.
+        """
+        self._du = self.factor.solve(self.r) if du is None else du
         self.u = self.u + self._du
         self.iterates += 1
         settings = self.settings
@@ -185,12 +215,37 @@ class Run:
             self.status = Status.MAX_ITER
 
     def absorb(self, swept: SweepSums, seconds: float) -> None:
-        """Take in what the sweep with the new u added up."""
+        """Take in what the sweep with the new u added up.
+
+        With over-relaxation and a step that is not exact there is no recursion for A'q; what stands
+        for it then is -r = A'(q + f - v), the same where the primal residual is zero.
+        """
         self.r = swept.r
-        self.g = _next_g(self.g, swept.r, self._du, self.factor.rho, self.settings.relax)
+        if self.factor.sampled and self.settings.relax != 1.0:
+            self.g = -swept.r
+        else:
+            self.g = _next_g(self.g, swept.r, self._du, self.factor.rho, self.settings.relax)
         row = _measure(swept, self._du, self.g, self.factor, self.settings.beta, self.m)
         self.rows.append(row | {"seconds": seconds})
         self.status = _stopping_status(self.rows, self.settings)
+
+    def finish(self, engine: Engine, number: int) -> None:
+        """Do what needs the engine after a sweep: nothing."""
+
+    def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """Return all that is needed to go on, as arrays and plain values."""
+        values = {"products": self.products, "largest": self.factor.largest}
+        return {"u": self.u, "r": self.r, "g": self.g}, values
+
+    def restore(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
+        """Go on from what ``saved`` returned."""
+        self.u, self.r, self.g = arrays["u"], arrays["r"], arrays["g"]
+        self.products = values["products"]
+        self.factor = replace(self.factor, largest=values["largest"])
+
+    def coefficients(self) -> FloatArray:
+        """Return the coefficients to use."""
+        return self.u
 
     def result(self) -> Result:
         """Return the outcome; sweeps that were skipped or cut short have NaN in the history."""
@@ -200,7 +255,16 @@ class Run:
             )
         assert self.status is not None
         history, factor = as_history(self.rows), self.factor
-        return Result(self.u, factor.rho, factor.rho_floor, factor.rho_raised, self.status, history)
+        products = self.products if factor.sampled else None
+        return Result(
+            self.u,
+            factor.rho,
+            factor.rho_floor,
+            factor.rho_raised,
+            self.status,
+            history,
+            products,
+        )
 
 
 def _next_g(g: FloatArray, r: FloatArray, du: FloatArray, rho: float, relax: float) -> FloatArray:
@@ -208,7 +272,8 @@ def _next_g(g: FloatArray, r: FloatArray, du: FloatArray, rho: float, relax: flo
 
     The w-update gives q = relax (f - v_old) + v_old + q_old - v. Multiply by A', insert
     A'(f - v_old) = -rho du - A'q_old (the optimality of the u-step) and r = A'(v - q - f), and
-    solve for A'q. Rounding errors shrink by (2 - relax) / 2 in each step.
+    solve for A'q. Rounding errors shrink by (2 - relax) / 2 in each step. Without over-relaxation
+    the step cancels, and need not be exact.
     """
     return 0.5 * ((2.0 - relax) * g - (relax - 1.0) * rho * du - r)
 
@@ -220,12 +285,11 @@ def _measure(
 
     The primal residual is ``|A u - v| / max(|A u|, |v|)``. The dual one is the part of q that lies
     in the range of A, ``sqrt(g'(G + rho I)^-1 g) / |q|``: zero at the optimum, at most 1, and the
-    same for any basis of the features.
+    same for any basis of the features. With a sample, its M stands for G + rho I.
     """
     tiny = np.finfo(float).tiny
     primal = np.sqrt(swept.primal / np.maximum(np.maximum(swept.f2, swept.v2), tiny))
-    in_range = np.einsum("nk,nk->k", g, factor.solve(g))
-    dual = np.sqrt(np.maximum(in_range, 0.0) / np.maximum(swept.q2, tiny))
+    dual = np.sqrt(factor.square(g) / np.maximum(swept.q2, tiny))
     h_norm = beta * (factor.rho * np.einsum("nk,nk->k", du, du) + swept.dv2 + swept.dq2)
     return {
         "objective": float(swept.loss.mean() / m),

@@ -8,13 +8,20 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polysift._admm import Run, Settings, factorise
+from polysift._admm import Factor, Run, Settings, factorise
 from polysift._checkpoint import Checkpoint
+from polysift._conjugate import take_steps
 from polysift._engine import Engine
 from polysift._monitor import Monitor, OutOfTime
+from polysift._newton import NewtonRun
 from polysift._parallel import Pool
 from polysift._result import HISTORY_COLUMNS, Result, Status
+from polysift._sampled import sampled_sums
+from polysift._sampling import Sample
+from polysift._sums import GramSums
 from polysift._types import FloatArray
+
+AnyRun = Run | NewtonRun
 
 
 class IterationHook(Protocol):
@@ -59,7 +66,7 @@ class Batch:
     def __init__(
         self,
         engine: Engine,
-        runs: Sequence[Run],
+        runs: Sequence[AnyRun],
         *,
         monitor: Monitor | None = None,
         checkpoint: Checkpoint | None = None,
@@ -94,7 +101,7 @@ class Batch:
                 if watched is not None:
                     watched.begin()
                 self._iterate()
-                if watched is not None and watched.end(lead.u):
+                if watched is not None and watched.end(lead.coefficients()):
                     for run in self._active():
                         run.status = run.status or Status.CALLBACK
                 self._retire()
@@ -110,7 +117,7 @@ class Batch:
                 run.status = Status.TIME_LIMIT if late else Status.INTERRUPTED
         self._complete_histories()
 
-    def drop(self, runs: Sequence[Run]) -> None:
+    def drop(self, runs: Sequence[AnyRun]) -> None:
         """Let runs rest where they are, for good."""
         gone = {id(run) for run in runs}
         self._keep([i for i in self._alive if id(self.runs[i]) not in gone])
@@ -121,11 +128,15 @@ class Batch:
             return
         self._complete_histories()
         arrays = {"state": self._engine.state}
+        own: list[dict[str, Any]] = []
         for i, run in enumerate(self.runs):
-            arrays |= {f"u{i}": run.u, f"r{i}": run.r, f"g{i}": run.g}
+            found, plain = run.saved()
+            arrays |= {f"{name}-{i}": array for name, array in found.items()}
+            own.append(plain)
         words = [None if run.status is None else run.status.name for run in self.runs]
         rows = [run.rows for run in self.runs]
         values = {"alive": self._alive, "rows": rows, "status": words, "note": self.note}
+        values["own"] = own
         self._checkpoint.save(self._name, arrays, values)
         self._engine.saved(self._checkpoint, self._name)
 
@@ -142,19 +153,21 @@ class Batch:
         arrays, values = saved
         self._alive, self.note = values["alive"], values["note"]
         for i, run in enumerate(self.runs):
-            run.u, run.r, run.g = arrays[f"u{i}"], arrays[f"r{i}"], arrays[f"g{i}"]
+            own = {
+                key.removesuffix(f"-{i}"): x for key, x in arrays.items() if key.endswith(f"-{i}")
+            }
+            run.restore(own, values["own"][i])
             run.rows, word = values["rows"][i], values["status"][i]
             run.iterates = len(run.rows)
             run.status = None if word is None else Status[word]
         return True
 
-    def _active(self) -> list[Run]:
+    def _active(self) -> list[AnyRun]:
         return [self.runs[i] for i in self._alive]
 
     def _iterate(self) -> None:
         """Take every run's u-step, then sweep for those that need it."""
-        for _ in self._pool.map(Run.step, self._active()):
-            pass
+        take_steps(self._engine, self._active(), self._pool)
         self._retire()
         runs = self._active()
         if not runs:
@@ -166,12 +179,14 @@ class Batch:
         swept = self._engine.sweep([run.lane for run in runs], u)
         seconds = self._seconds()["seconds"]
 
-        def absorb(item: tuple[int, Run]) -> None:
+        def absorb(item: tuple[int, Any]) -> None:
             i, run = item
             run.absorb(swept.of_lane(i, run.lane.n), seconds)
 
         for _ in self._pool.map(absorb, enumerate(runs)):
             pass
+        for i, run in enumerate(runs):
+            run.finish(self._engine, i)
         if self._report:
             self._monitor.iteration(runs[0].iterates, runs[0].rows[-1])
 
@@ -194,6 +209,28 @@ class Batch:
         return {"seconds": self._before + perf_counter() - self._began}
 
 
+def begin_run(
+    factor: Factor, Aty: FloatArray, settings: Settings, m: float, without: int | None = None
+) -> AnyRun:
+    """Return a run of the method that the settings ask for."""
+    kind = NewtonRun if settings.newton else Run
+    return kind(factor, Aty, settings, m, without)
+
+
+def gram_sums(
+    engine: Engine,
+    settings: Settings,
+    sample: Sample | None,
+    pool: Pool,
+    monitor: Monitor | None,
+    checkpoint: Checkpoint | None,
+) -> GramSums:
+    """Return the sums that do not depend on u: over all rows, or by a sample of them."""
+    if sample is None:
+        return engine.gram()
+    return sampled_sums(engine, sample, settings, pool=pool, monitor=monitor, checkpoint=checkpoint)
+
+
 def solve(
     engine: Engine,
     settings: Settings,
@@ -202,6 +239,8 @@ def solve(
     monitor: Monitor | None = None,
     checkpoint: Checkpoint | None = None,
     hook: IterationHook | None = None,
+    sample: Sample | None = None,
+    pool: Pool | None = None,
 ) -> Result:
     """Run the ADMM once, over all rows.
 
@@ -219,11 +258,17 @@ def solve(
         Where to save the state, and to go on from.
     hook : IterationHook, optional
         Told when each iteration begins, and given its u; it may end the run.
+    sample : Sample, optional
+        The rows that stand for all in the Gram matrix; all by default.
+    pool : Pool, optional
+        Threads for their Gram matrix.
     """
     began = perf_counter()
-    G, Aty = engine.gram().over()
-    run = Run(factorise(G, settings), Aty, settings, engine.total_weight())
-    del G  # n x n numbers that nobody needs any more
+    sums = gram_sums(engine, settings, sample, pool or Pool(1), monitor, checkpoint)
+    G, Aty = sums.over()
+    factor = factorise(G, settings, sums.trace_over())
+    run = begin_run(factor, Aty, settings, engine.total_weight())
+    del sums, G  # n x n numbers that nobody needs any more
     batch = Batch(engine, [run], monitor=monitor, checkpoint=checkpoint, since=began)
     if u0 is not None and run.iterates == 0:
         run.start_from(engine, u0)

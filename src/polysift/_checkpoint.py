@@ -13,7 +13,7 @@ import json
 import os
 import platform
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
@@ -190,7 +190,15 @@ def machine_fingerprint() -> dict[str, str]:
         "numpy": np.__version__,
         "scipy": scipy.__version__,
         "scikit-learn": sklearn.__version__,
+        "numba": _version_if_installed("numba"),
     }
+
+
+def _version_if_installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"
 
 
 def _processor() -> str:

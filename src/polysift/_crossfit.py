@@ -7,8 +7,8 @@ from time import perf_counter
 
 import numpy as np
 
-from polysift._admm import Run, Settings, factorise
-from polysift._batch import Batch, IterationHook
+from polysift._admm import Settings, factorise
+from polysift._batch import AnyRun, Batch, IterationHook, begin_run
 from polysift._checkpoint import Checkpoint
 from polysift._engine import Engine
 from polysift._monitor import Monitor
@@ -22,11 +22,11 @@ CALIBRATION_FOLDS = 5
 
 def new_run(
     sums: GramSums, settings: Callable[[float], Settings], m: float, without: int | None = None
-) -> Run:
+) -> AnyRun:
     """Return a run over all rows but those of one cell, of total weight m."""
     G, Aty = sums.over(without)
     chosen = settings(m)
-    return Run(factorise(G, chosen), Aty, chosen, m, without)
+    return begin_run(factorise(G, chosen, sums.trace_over(without)), Aty, chosen, m, without)
 
 
 def solve_with_folds(
@@ -64,5 +64,5 @@ def solve_with_folds(
     monitor.lift()
     if not n_folds:
         return runs[0].result(), np.empty((0, 0))
-    scores = engine.scores([runs[0].lane], [run.u for run in runs[1:]])
+    scores = engine.scores([runs[0].lane], [run.coefficients() for run in runs[1:]])
     return runs[0].result(), np.asarray(scores)

@@ -123,6 +123,8 @@ def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, st
             ),
             ("iterations", f"{best.n_iter_}: {best.status_message_}"),
         ]
+        if getattr(best, "gram_", "exact") == "sampled":
+            facts.append(("Gram matrix", f"of a sample of the rows, {best.n_products_} products"))
         error = last(best, "training_error")
         if not np.isnan(error):
             facts.append(("training error", percent(error)))

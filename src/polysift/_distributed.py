@@ -8,6 +8,7 @@ state was last safe are kept, so that the state of a stretch that was lost is ma
 from __future__ import annotations
 
 import logging
+import operator
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,13 +21,15 @@ from polysift import _tasks
 from polysift._checkpoint import Checkpoint, write_state
 from polysift._crew import Cluster, Crew, LostError, Ref
 from polysift._data import DataSource, TrainingSet
+from polysift._engine import features_of
 from polysift._feature_map import FeatureMap
 from polysift._files import TemporaryFolder
 from polysift._growing_gram import GrowingGram
 from polysift._lanes import Lane
 from polysift._lineage import Lineage, StoredState
 from polysift._monitor import Monitor, WorkersLostError
-from polysift._parallel import TreeSum
+from polysift._parallel import Span, TreeSum
+from polysift._sampling import Draw, Picked
 from polysift._stretches import Stretch
 from polysift._sums import GramSums, SweepSums
 from polysift._tasks import Keep, RowLabels, Sweep, Task
@@ -82,6 +85,10 @@ class DistributedEngine:
         Where the Gram matrix is saved while it grows, as the state "gram" with ``suffix``.
     store : bool
         Whether the cluster keeps the features from the first sweep on.
+    fused : bool
+        Whether workers use the compiled loops.
+    precise : bool
+        Whether features are float64 also of float32 rows.
     """
 
     def __init__(
@@ -94,6 +101,8 @@ class DistributedEngine:
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
         store: bool = False,
+        fused: bool = False,
+        precise: bool = False,
     ) -> None:
         self._data, self._pieces, self._cluster = data, pieces, pieces.cluster
         self._stretches = pieces.stretches
@@ -106,10 +115,13 @@ class DistributedEngine:
             data.encoding,
             self._cluster.threads,
             store,
+            fused,
+            precise,
         )
         self._task_ref = self._cluster.put(self._task)
         self._held = [_Held() for _ in self._stretches]
         self._lineage = Lineage(self._cluster, 0)
+        self.features = features_of(data, feature_map)
 
     def total_weight(self, without: int | None = None) -> float:
         """Return the number of rows, each counted as often as its weight says, but one cell's."""
@@ -118,12 +130,7 @@ class DistributedEngine:
     def gram(self) -> GramSums:
         """Return the sums that do not depend on u, for each cell of rows."""
         growing = GrowingGram(self._checkpoint, self._suffix)
-        by_cells = self._data.cells is not None
-        spans = [
-            (s.first_joined, s.joined) if by_cells else (s.first_shard, s.shards)
-            for s in self._stretches
-        ]
-        done = growing.done
+        spans, done = self._spans(), growing.done
         left = [i for i, (first, own) in enumerate(spans) if first + len(own) > done]
 
         def skipped(i: int) -> int:
@@ -139,6 +146,56 @@ class DistributedEngine:
                     self._held[i].labels = refs[1]
                 growing.push(sums, len(spans[i][1]) - skipped(i))
         return growing.result()
+
+    def pick(self, draw: Draw) -> Picked:
+        """Return the rows of a sample, and what its draw adds up over all rows."""
+        spans = self._spans()
+
+        def submit(i: int, sent: Ref) -> list[Ref]:
+            return self._submit(_tasks.pick, i, self._labels(i), spans[i][0], sent, returns=2)
+
+        tree: TreeSum[Picked] = TreeSum(Picked.add)
+        for i, refs, sums in self._visit_all("sample", draw, submit):
+            if self._held[i].labels is None:
+                self._held[i].labels = refs[1]
+            for level, count, total in sums:
+                tree.push(total, level, count)
+        return tree.result()
+
+    def product(self, lanes: Sequence[Lane], P: FloatArray) -> FloatArray:
+        """Return A' Omega A P, each lane's columns (n, K) by its own rows; no state moves."""
+
+        def submit(i: int, sent: Ref) -> list[Ref]:
+            held, first = self._held[i], self._stretches[i].first_shard
+            known = self._labels(i), held.features
+            return self._submit(_tasks.product, i, *known, first, list(lanes), sent, returns=3)
+
+        tree: TreeSum[FloatArray] = TreeSum(operator.add)
+        for i, refs, sums in self._visit_all("product", P, submit):
+            held = self._held[i]
+            if held.labels is None:
+                held.labels = refs[1]
+            if held.features is None and self._task.store:
+                held.features = refs[2]
+            for level, count, total in sums:
+                tree.push(total, level, count)
+        return tree.result()
+
+    def curvature(self, lane: Lane, number: int, k: int, T: FloatArray) -> FloatArray:
+        """Return T' A_b' Omega A_b T over the rows in the band of a lane's k-th column."""
+
+        def submit(i: int, sent: Ref) -> list[Ref]:
+            held, stretch = self._held[i], self._stretches[i]
+            state = self._lineage.start(stretch) if held.state is None else held.state
+            known = self._labels(i), held.features, stretch.first_shard
+            steps = self._lineage.refs(held.steps)
+            return self._submit(_tasks.curvature, i, *known, lane, number, k, sent, state, *steps)
+
+        tree: TreeSum[FloatArray] = TreeSum(operator.add)
+        for _, _, sums in self._visit_all("curvature", T, submit):
+            for level, count, total in sums:
+                tree.push(total, level, count)
+        return tree.result()
 
     def begin(self, n_lanes: int) -> None:
         """Make a state for so many lanes: t = 1, that is v = y and w = 0."""
@@ -157,7 +214,7 @@ class DistributedEngine:
             return
         self._lineage.append(Keep(columns), len(columns))  # along with the next sweep: no pass
 
-    def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> SweepSums:
+    def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> Any:
         """Visit every row with new coefficients, (n, K per lane), and move its state."""
         self._lineage.append(Sweep(list(lanes), u), self._lineage.columns)
         tree: TreeSum[SweepSums] = TreeSum(SweepSums.add)
@@ -171,17 +228,11 @@ class DistributedEngine:
     def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:
         """Return the scores of every row by the coefficients (n, K per lane) of its cell."""
         out = np.empty((self._data.source.n_rows, len(lanes) * self._data.n_columns))
-        sent = [self._cluster.put(coefficients)]
 
-        def submit(i: int) -> list[Ref]:
-            return self._submit(_tasks.scores, i, self._labels(i), list(lanes), sent[0])
+        def submit(i: int, sent: Ref) -> list[Ref]:
+            return self._submit(_tasks.scores, i, self._labels(i), list(lanes), sent)
 
-        def recover(i: int, lost: LostError) -> str:
-            sent[0] = self._cluster.put(coefficients)
-            return self._recover(i, lost)
-
-        everywhere = range(len(self._stretches))
-        for i, _, values in self._crew.visit("scores", everywhere, submit, recover):
+        for i, _, values in self._visit_all("scores", coefficients, submit):
             out[slice(*self._stretches[i].rows)] = values
         return out
 
@@ -203,6 +254,25 @@ class DistributedEngine:
     def state(self) -> StoredState:
         """The state, as a checkpoint reads and writes it."""
         return StoredState(self._stretches, self._lineage.columns, self._state_of, self._put_state)
+
+    def _spans(self) -> list[tuple[int, list[Span]]]:
+        """Return the spans of each stretch for a Gram matrix, after the number of the first."""
+        if self._data.cells is None:
+            return [(stretch.first_shard, stretch.shards) for stretch in self._stretches]
+        return [(stretch.first_joined, stretch.joined) for stretch in self._stretches]
+
+    def _visit_all(
+        self, phase: str, value: Any, submit: Callable[[int, Ref], list[Ref]]
+    ) -> Iterator[tuple[int, list[Ref], Any]]:
+        """Have a task done for every stretch, which gets a value that is sent once."""
+        sent = [self._cluster.put(value)]
+
+        def recover(i: int, lost: LostError) -> str:
+            sent[0] = self._cluster.put(value)
+            return self._recover(i, lost)
+
+        everywhere = range(len(self._stretches))
+        return self._crew.visit(phase, everywhere, lambda i: submit(i, sent[0]), recover)
 
     def _submit(self, task: Callable[..., Any], i: int, *args: Any, returns: int = 1) -> list[Ref]:
         return self._cluster.submit(task, self._pieces[i], self._task_ref, *args, returns=returns)

@@ -149,6 +149,8 @@ class DistributedPlace:
             checkpoint=checkpoint,
             suffix=suffix,
             store=resources.store,
+            fused=resources.fused,
+            precise=resources.precise,
         )
 
     def _pieces_of(self, source: DataSource) -> Pieces:

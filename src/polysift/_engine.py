@@ -3,29 +3,32 @@
 Let A be the m x n matrix of features, y the labels and omega the weights. The state is one number
 per row, label column and lane: the margin t = y b of b = A u + w / beta. With k the step of the
 prox from t, y v = t + k and y q = -k, where q = w / beta. An engine has two verbs, ``gram()`` and
-``sweep(lanes, u)``, and a third, ``scores``, for rows held out; engines differ only in who adds up
-the shards.
+``sweep(lanes, u)``, and a third, ``scores``, for rows held out. Where a sample stands for the Gram
+matrix, ``pick`` and ``product`` take the place of ``gram``. Engines differ only in who adds up the
+shards.
 """
 
 from __future__ import annotations
 
+import operator
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from polysift._checkpoint import Checkpoint, RowBlocks
 from polysift._data import TrainingSet
-from polysift._feature_map import FeatureMap
+from polysift._feature_map import BlockFeatures, FeatureMap
 from polysift._growing_gram import GrowingGram
 from polysift._lanes import Lane, LaneTable
 from polysift._monitor import Monitor
 from polysift._parallel import Pool, Span, block_spans, tree_sum
+from polysift._sampling import Draw, Picked
 from polysift._shards import Item, ShardWork
-from polysift._sums import GramSums, SweepSums
-from polysift._types import FloatArray
+from polysift._sums import GramSums, SweepSums, Swept
+from polysift._types import Block, FloatArray
 
 T = TypeVar("T")
 
@@ -43,13 +46,28 @@ class Engine(Protocol):
     def gram(self) -> GramSums:
         """Return the sums that do not depend on u, for each cell of rows."""
 
+    def pick(self, draw: Draw) -> Picked:
+        """Return the rows of a sample, and what its draw adds up over all rows."""
+
+    def features(self, X: Block, out: FloatArray) -> None:
+        """Write the features of a few rows into a float64 array; threads may do so at once."""
+
+    def product(self, lanes: Sequence[Lane], P: FloatArray) -> FloatArray:
+        """Return A' Omega A P, each lane's columns (n, K) by its own rows; no state moves."""
+
+    def curvature(self, lane: Lane, number: int, k: int, T: FloatArray) -> FloatArray:
+        """Return T' A_b' Omega A_b T over the rows in the band of a lane's k-th column.
+
+        The lane, the ``number``-th of those that sweep, minimises a rounded loss.
+        """
+
     def begin(self, n_lanes: int) -> None:
         """Make a state for so many lanes: t = 1, that is v = y and w = 0."""
 
     def keep(self, lanes: Sequence[int]) -> None:
         """Drop the state of all other lanes."""
 
-    def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> SweepSums:
+    def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> Any:
         """Visit every row with new coefficients, (n, K per lane), and move its state."""
 
     def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:
@@ -83,6 +101,10 @@ class LocalEngine:
         Whether the state lies in a file.
     store : bool
         Whether the features are kept in memory from the first sweep on.
+    fused : bool
+        Whether to use the compiled loops.
+    precise : bool
+        Whether features are float64 also of float32 rows.
     """
 
     def __init__(
@@ -96,9 +118,12 @@ class LocalEngine:
         suffix: str = "",
         spill: bool = False,
         store: bool = False,
+        fused: bool = False,
+        precise: bool = False,
     ) -> None:
         self._data = data
-        self._work = ShardWork(data, feature_map, store)
+        self._work = ShardWork(data, feature_map, store, fused=fused, precise=precise)
+        self.features = features_of(data, feature_map)
         self._pool = pool
         self._features_per_pass = data.source.n_rows * feature_map.n_centers
         self._monitor = monitor or Monitor()
@@ -122,6 +147,37 @@ class LocalEngine:
                 growing.push([(0, 1, sums)], 1)
         return growing.result()
 
+    def pick(self, draw: Draw) -> Picked:
+        """Return the rows of a sample, and what its draw adds up over all rows."""
+        spans = self._work.spans()
+        work = self._features_per_pass
+        parts = self._pool.map(
+            lambda item: self._work.pick(item, draw), self._data.source.parts(spans), work=work
+        )
+        return tree_sum(self._watch("sample", spans, parts), Picked.add)
+
+    def product(self, lanes: Sequence[Lane], P: FloatArray) -> FloatArray:
+        """Return A' Omega A P, each lane's columns (n, K) by its own rows; no state moves."""
+        table = LaneTable(lanes, self._data.n_columns)
+        parts = self._pool.map(
+            lambda item: self._work.product(item, table, P),
+            self._items(),
+            work=self._features_per_pass,
+        )
+        return tree_sum(self._watch("product", self._data.shards, parts), operator.add)
+
+    def curvature(self, lane: Lane, number: int, k: int, T: FloatArray) -> FloatArray:
+        """Return T' A_b' Omega A_b T over the rows in the band of a lane's k-th column."""
+        table = LaneTable([lane], self._data.n_columns)
+        column = number * self._data.n_columns + k
+
+        def visit(item: Item) -> FloatArray:
+            t = np.asarray(self.state[slice(*item[0]), column])
+            return self._work.curvature(item, table, k, t, T)
+
+        parts = self._pool.map(visit, self._items(), work=self._features_per_pass)
+        return tree_sum(self._watch("curvature", self._data.shards, parts), operator.iadd)
+
     def begin(self, n_lanes: int) -> None:
         """Make a state for so many lanes: t = 1, that is v = y and w = 0."""
         self.state = _new_state((len(self.state), n_lanes * self._data.n_columns), self._spill)
@@ -138,17 +194,14 @@ class LocalEngine:
             flat[lo * len(columns) : hi * len(columns)] = kept.reshape(-1)
         self.state = flat[: m * len(columns)].reshape(m, len(columns))
 
-    def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> SweepSums:
+    def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> Any:
         """Visit every row with new coefficients, (n, K per lane), and move its state."""
         table = LaneTable(lanes, self._data.n_columns)
 
-        def visit(item: Item) -> SweepSums:
+        def visit(item: Item) -> Swept:
             return self._work.sweep(item, table, u, self.state[slice(*item[0])])
 
-        items: Iterable[Item] = self._data.source.parts()
-        if self._work.all_kept():
-            items = [(span, None) for span in self._data.shards]
-        parts = self._pool.map(visit, items, work=self._features_per_pass)
+        parts = self._pool.map(visit, self._items(), work=self._features_per_pass)
         return tree_sum(self._watch("sweep", self._data.shards, parts), SweepSums.add)
 
     def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:
@@ -177,12 +230,34 @@ class LocalEngine:
         seconds = perf_counter() - began
         return seconds * self._data.source.n_rows / (span[1] - span[0]) / self._pool.n_threads
 
+    def _items(self) -> Iterable[Item]:
+        """Return the shards; where all features are kept, without their rows."""
+        if self._work.all_kept():
+            return [(span, None) for span in self._data.shards]
+        return self._data.source.parts()
+
     def _watch(self, phase: str, spans: list[Span], parts: Iterator[T]) -> Iterator[T]:
         rows = [stop - start for start, stop in spans]
         return self._monitor.watch(phase, sum(rows), zip(rows, parts, strict=True))
 
     def saved(self, checkpoint: Checkpoint, name: str) -> None:
         """Learn that the state has been saved: it is safe here anyway."""
+
+
+def features_of(data: TrainingSet, feature_map: FeatureMap) -> Callable[[Block, FloatArray], None]:
+    """Return what writes the features of rows of these data into a float64 array.
+
+    They are computed as in a sweep, in the dtype of the data.
+    """
+    made = BlockFeatures(feature_map, data.source.dtype)
+
+    def write(X: Block, out: FloatArray) -> None:
+        if out.dtype == made.dtype:
+            made(X, out)
+        else:
+            out[:] = made(X)
+
+    return write
 
 
 def _new_state(shape: tuple[int, int], spill: bool) -> FloatArray:

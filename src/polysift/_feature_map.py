@@ -88,37 +88,53 @@ class FeatureMap:
     def block_rows(self, dtype: Any) -> int:
         """Return the rows of a block: by n and dtype alone, since borders reach the last bit."""
         rows = BLOCK_BYTES // (self.n_centers * np.dtype(dtype).itemsize)
-        return int(np.clip(rows // 8 * 8, 8, 8192))
+        return max(8, min(rows // 8 * 8, 8192))
 
 
 class BlockFeatures:
-    """A feature map made ready for blocks of one dtype; several threads may share it."""
+    """A feature map made ready for blocks of one dtype; several threads may share it.
+
+    Attributes
+    ----------
+    map : FeatureMap
+        The feature map.
+    dtype : dtype
+        The dtype of the features.
+    C1 : ndarray of shape (d + 1, n)
+        The centers as columns, with a last row of ones.
+    """
 
     def __init__(self, feature_map: FeatureMap, dtype: Any) -> None:
-        self._map = feature_map
-        self._dtype = np.dtype(dtype)
-        C = feature_map.centers
-        # A column of ones adds the kernel's 1 inside the product, without a pass of its own.
-        self._C1 = np.ascontiguousarray(np.column_stack([C, np.ones(len(C))]).T, dtype=dtype)
+        self.map = feature_map
+        self.dtype = np.dtype(dtype)
+        n, d = feature_map.centers.shape
+        # A row of ones adds the kernel's 1 inside the product, without a pass of its own.
+        self.C1 = np.empty((d + 1, n), dtype)
+        self.C1[:-1] = feature_map.centers.T
+        self.C1[-1] = 1.0
         self._work = Workspace()
+
+    def rows(self, block: FloatArray) -> FloatArray:
+        """Return dense rows scaled, with a last column of ones, in this thread's scratch space."""
+        X1 = self._work.array("X1", (block.shape[0], block.shape[1] + 1), self.dtype)
+        X1[:, :-1] = self.map.scaler.transform(block)
+        X1[:, -1] = 1.0
+        return X1
 
     def __call__(self, block: Block, out: FloatArray | None = None) -> FloatArray:
         """Return the features of a block, of shape (rows, n).
 
         Without ``out`` they lie in this thread's scratch space, until its next call.
         """
-        shape = (block.shape[0], self._map.n_centers)
-        Z = self._work.array("Z", shape, self._dtype) if out is None else out
+        shape = (block.shape[0], self.map.n_centers)
+        Z = self._work.array("Z", shape, self.dtype) if out is None else out
         if sp.issparse(block):
-            origin, scaled = self._map.scaler.transform_sparse(block)
-            C = self._C1[:-1]
-            np.add(scaled.astype(self._dtype) @ C, 1.0 + origin.astype(self._dtype) @ C, out=Z)
+            origin, scaled = self.map.scaler.transform_sparse(block)
+            C = self.C1[:-1]
+            np.add(scaled.astype(self.dtype) @ C, 1.0 + origin.astype(self.dtype) @ C, out=Z)
         else:
-            X1 = self._work.array("X1", (block.shape[0], block.shape[1] + 1), self._dtype)
-            X1[:, :-1] = self._map.scaler.transform(block)
-            X1[:, -1] = 1.0
-            np.matmul(X1, self._C1, out=Z)
-        power_in_place(Z, self._map.degree, self._work.array("scratch", shape, self._dtype))
+            np.matmul(self.rows(block), self.C1, out=Z)
+        power_in_place(Z, self.map.degree, self._work.array("scratch", shape, self.dtype))
         return Z
 
 

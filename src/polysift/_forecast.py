@@ -16,11 +16,15 @@ from polysift._lanes import Lane
 from polysift._memory import Resources, Shape, megabytes, state_bytes
 from polysift._parallel import Pool, Span, block_spans, shard_spans, single_threaded_blas
 from polysift._places import Place
+from polysift._sampling import FIRST
 from polysift._survey import survey
 from polysift._types import FloatArray
 
 SETTLED_ROWS = 2000
 """Above so many rows the paper's stopping rule with its defaults strikes after two iterations."""
+
+PRODUCTS = 6
+"""About so many products with a sampled Gram matrix a fit takes."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class Forecast:
         The workers of a cluster that would share the work; 0 means the threads of this process.
     worker_memory : int
         The most that each of them holds at once, in bytes.
+    sample : int
+        About how many rows stand for all in the Gram matrix; 0 where it is that of all rows.
     """
 
     rows: int
@@ -72,6 +78,7 @@ class Forecast:
     seconds_by_phase: dict[str, float]
     workers: int = 0
     worker_memory: int = 0
+    sample: int = 0
 
     def __str__(self) -> str:
         state = " (per-row state in a temporary file)" if self.spilled else ""
@@ -83,6 +90,7 @@ class Forecast:
             for name, value in (
                 ("rows x features", f"{self.rows:,} x {self.features}"),
                 ("centers, classes", f"{self.centers:,}, {self.classes}"),
+                ("Gram matrix", f"of some {self.sample:,} rows" if self.sample else "of all rows"),
                 who,
                 (
                     "peak memory",
@@ -129,11 +137,15 @@ def forecast(
     Workers of a cluster are taken to be as fast as a thread here, and to read by themselves.
     """
     sweeps = expected_sweeps(settings, shape.rows, source.dtype)
+    sample = shape.sample
+    taken = 0 if sample is None else sample.first + sample.second
+    products = 0 if sample is None else PRODUCTS
     by_workers, share = place.workers > 0, max(place.workers * place.threads, 1)
     calibrated = Resources(1, 1) if by_workers else resources
     look, gram, sweep = _calibrate(shape, calibrated, spec, source.dtype)
     reading = _reading_seconds(source) / share
-    passes = 2 + sweeps + (1 if shape.lanes > 1 else 0)  # the last is for scores out of fold
+    scoring = 1 if shape.lanes > 1 else 0  # scores out of fold
+    passes = 2 + sweeps + scoring + (products + 1 if taken else 0)
     factor = shape.centers**3 / 3 * gram / max(shape.centers, 1) ** 2  # the Cholesky factor
     rows = shape.rows / share
     phases = {
@@ -141,7 +153,11 @@ def forecast(
         "Gram matrix": rows * gram + reading,
         "sweep": sweeps * (rows * sweep + reading),
     }
-    seconds = sum(phases.values()) + factor + (passes - 2 - sweeps) * reading
+    if taken:
+        phases["sample"] = rows * sweep + 2 * reading
+        phases["Gram matrix"] = (taken + shape.centers * FIRST) * gram
+        phases["product"] = products * (rows * sweep + reading)
+    seconds = sum(phases.values()) + factor * (2 if taken else 1) + scoring * reading
     return Forecast(
         rows=shape.rows,
         features=shape.features,
@@ -154,11 +170,12 @@ def forecast(
         memory_limit=memory_limit,
         disk=disk + (state_bytes(shape) if resources.spill else 0),
         passes=passes,
-        feature_evaluations=shape.rows * shape.centers * (1 + sweeps),
+        feature_evaluations=shape.rows * shape.centers * (1 + sweeps + products),
         seconds=seconds,
         seconds_by_phase=phases,
         workers=place.workers,
         worker_memory=place.worker_bytes(shape, resources),
+        sample=taken,
     )
 
 
@@ -196,7 +213,14 @@ def _calibrate(
         found = survey(sample, spec.questions(d, labels=False), pool)
         surveyed = perf_counter()
         made = build_feature_map(spec, found, dtype)
-        engine = LocalEngine(data, made, pool, store=resources.store)
+        engine = LocalEngine(
+            data,
+            made,
+            pool,
+            store=resources.store,
+            fused=resources.fused,
+            precise=resources.precise,
+        )
         engine.begin(shape.lanes)
         u = np.tile(engine.gram().Aty[0] * 0.0, shape.lanes)
         # The first touch of the buffers is not the rule.

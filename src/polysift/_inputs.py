@@ -15,6 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 from polysift._data import ArraySource, DataSource
 from polysift._types import FloatArray
 
+FLOATS = np.dtype(np.float64), np.dtype(np.float32)
+
 ENCODE = (
     "Encode it as numbers first, for example with sklearn.preprocessing.OneHotEncoder or "
     "OrdinalEncoder, or leave it out."
@@ -43,10 +45,10 @@ def rows_source(estimator: Any, X: Any, sample_weight: Any = None, *, reset: boo
     """
     if isinstance(X, DataSource):
         return _known_source(estimator, X, reset)
-    matrix = validate_data(estimator, X, reset=reset, **_how_to_validate(X))
-    weights = row_weights(sample_weight, matrix.shape[0])
-    names = getattr(estimator, "feature_names_in_", None)
-    return ArraySource(_canonical(matrix), names, sample_weight=weights)
+    matrix = X
+    if not _needs_no_check(estimator, X, reset):
+        matrix = validate_data(estimator, X, reset=reset, **_how_to_validate(X))
+    return _array_source(estimator, matrix, None, sample_weight, reset)
 
 
 def training_source(
@@ -66,9 +68,19 @@ def training_source(
             )
         return _known_source(estimator, X, reset)
     y = _plain_labels(y)
-    matrix, labels = validate_data(estimator, X, y, reset=reset, **_how_to_validate(X))
-    if labels.dtype.kind != "O":  # objects of one type that has an order serve as labels, too
-        check_classification_targets(labels)
+    matrix, labels = X, y
+    if not (_needs_no_check(estimator, X, reset) and _are_small_numbers(y, len(X))):
+        matrix, labels = validate_data(estimator, X, y, reset=reset, **_how_to_validate(X))
+        if labels.dtype.kind != "O":  # objects of one type that has an order serve as labels, too
+            check_classification_targets(labels)
+    return _array_source(estimator, matrix, labels, sample_weight, reset)
+
+
+def _array_source(
+    estimator: Any, matrix: Any, labels: Any, sample_weight: Any, reset: bool
+) -> DataSource:
+    if reset:
+        estimator.n_features_in_ = matrix.shape[1]
     weights = row_weights(sample_weight, matrix.shape[0])
     names = getattr(estimator, "feature_names_in_", None)
     return ArraySource(_canonical(matrix), names, labels, weights)
@@ -144,6 +156,26 @@ def _known_source(estimator: Any, source: DataSource, reset: bool) -> DataSource
         )
     source.check()
     return source
+
+
+def _needs_no_check(estimator: Any, X: Any, reset: bool) -> bool:
+    """Return whether scikit-learn's checks would pass this array on as it is, without a word.
+
+    They take longer than the scores of a few rows, and a good part of a small fit.
+    """
+    if type(X) is not np.ndarray or X.ndim != 2 or X.size == 0 or X.dtype not in FLOATS:
+        return False
+    if hasattr(estimator, "feature_names_in_"):  # to be dropped, or missed with a warning
+        return False
+    return reset or X.shape[1] == getattr(estimator, "n_features_in_", None)
+
+
+def _are_small_numbers(y: Any, n_rows: int) -> bool:
+    """Return whether y holds a whole number for each row, and too few different ones to wonder."""
+    if type(y) is not np.ndarray or y.shape != (n_rows,) or y.dtype.kind not in "biuf":
+        return False
+    span = y.max().item() - y.min().item()  # not a number where one label is none
+    return span < n_rows // 2 and (y.dtype.kind != "f" or bool((y == np.rint(y)).all()))
 
 
 def _how_to_validate(X: Any) -> dict[str, Any]:

@@ -28,7 +28,8 @@ from polysift._places import HERE, Place
 from polysift._result import Result, Status
 from polysift._training import Job
 
-SOLVERS = ("paper", "converged")
+SOLVERS = ("paper", "converged", "newton")
+GRAMS = ("exact", "sampled", "auto")
 ENGINES = ("local", "ray")
 
 FLOAT32_MULTIPLE = 640.0
@@ -50,6 +51,7 @@ MODEL_PARAMETERS = (
     "tol",
     "class_weight",
     "calibration",
+    "gram",
 )
 """What a checkpoint compares, besides the centers."""
 
@@ -57,6 +59,12 @@ MODEL_PARAMETERS = (
 def check_solver_parameters(estimator: Any) -> None:
     """Check what needs no data, before any is read."""
     check_choice("solver", estimator.solver, SOLVERS)
+    check_choice("gram", estimator.gram, GRAMS)
+    if estimator.solver == "newton" and estimator.gram == "sampled":
+        raise ValueError(
+            "gram='sampled' cannot go with solver='newton', whose steps need the Gram matrix of "
+            "all rows. Use gram='exact' or 'auto', or solver='converged'."
+        )
     check_solver_numbers(estimator)
     if estimator.rho is not None:
         check_real("rho", estimator.rho, positive=False)
@@ -98,6 +106,16 @@ def solver_settings(estimator: Any, total_weight: float, dtype: Any) -> Settings
             relative_rho=estimator.rho,
             max_iter=5 if max_iter is None else max_iter,
             tol=5e-4 if tol is None else tol,
+        )
+    if estimator.solver == "newton":
+        return Settings(
+            beta=1.0,
+            relative_rho=estimator.rho,
+            floor_multiple=alpha,
+            max_iter=300 if max_iter is None else max_iter,
+            tol=1e-3 if tol is None else tol,
+            until_converged=True,
+            newton=True,
         )
     return Settings(
         beta=0.1 / total_weight if beta is None else beta,
@@ -160,6 +178,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
         show=bool(estimator.verbose),
         calibration=estimator.calibration,
         place=place_of(estimator.engine),
+        gram=estimator.gram,
     )
 
 
@@ -185,12 +204,18 @@ def warn_about(estimator: Any, result: Result, stacklevel: int) -> None:
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
-    if estimator.solver == "converged" and result.status is Status.MAX_ITER:
+    if estimator.solver != "paper" and result.status is Status.MAX_ITER:
         last = {name: column[-1] for name, column in result.history.items()}
+        if estimator.solver == "newton":
+            found = f"about {last['dual_residual']:.2g} of the loss above its minimum; that"
+        else:
+            found = (
+                f"with a primal residual of {last['primal_residual']:.2g} and a dual one of "
+                f"{last['dual_residual']:.2g}; both"
+            )
         warnings.warn(
-            f"solver='converged' stopped at max_iter={result.n_iter} with a primal residual of "
-            f"{last['primal_residual']:.2g} and a dual one of {last['dual_residual']:.2g}; "
-            "both should fall below tol. Raise max_iter, or tol if the model is good enough.",
+            f"solver='{estimator.solver}' stopped at max_iter={result.n_iter} {found} "
+            "should fall below tol. Raise max_iter, or tol if the model is good enough.",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )

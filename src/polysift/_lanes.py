@@ -30,12 +30,17 @@ class Lane:
         Over-relaxation: A u counts as ``relax A u + (1 - relax) v`` in the new state.
     without : int or None
         The cell of rows that it does not learn from.
+    smooth : tuple of (float, float) or None
+        If a lane does not step like the ADMM, but minimises a rounded loss: for each of its columns
+        the rounding at the new point, and that for the slopes along the way there, or 0 if nobody
+        asks for them.
     """
 
     n: int
     gamma: float
     relax: float
     without: int | None = None
+    smooth: tuple[tuple[float, float], ...] | None = None
 
 
 class LaneTable:
@@ -56,6 +61,10 @@ class LaneTable:
         Runs of columns with the same n.
     gamma, relax : float or ndarray of shape (n_columns,)
         One number where all lanes share it.
+    smooth : bool
+        Whether the lanes minimise rounded losses; all of them do, or none.
+    delta, line : ndarray of shape (n_columns,)
+        The roundings then.
     """
 
     def __init__(self, lanes: Sequence[Lane], K: int) -> None:
@@ -68,6 +77,9 @@ class LaneTable:
             first = stop
         self.gamma = self._shared([lane.gamma for lane in lanes])
         self.relax = self._shared([lane.relax for lane in lanes])
+        self.smooth = lanes[0].smooth is not None
+        rounding = np.array([pair for lane in lanes for pair in lane.smooth or ()]).reshape(-1, 2)
+        self.delta, self.line = rounding.T.copy()
         self._without: IntArray | None = None
         if any(lane.without is not None for lane in lanes):
             without = [-2 if lane.without is None else lane.without for lane in lanes]

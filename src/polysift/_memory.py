@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from numbers import Real
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from typing import Any
 import numpy as np
 
 from polysift._data import DataSource
+from polysift._panels import PANEL, panel_rows
 from polysift._parallel import FAN_IN, shard_spans
+from polysift._sampling import Sample
 from polysift._statistics import SKETCH_SIZE
 
 UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -34,22 +37,32 @@ def free_memory() -> int:
             ("memory.limit_in_bytes", "memory.usage_in_bytes"),
         ):
             try:
-                allowed, taken = (int((folder / name).read_text()) for name in (limit, used))
+                allowed, taken = (int(_read(f"{folder}/{name}")) for name in (limit, used))
             except (OSError, ValueError):  # no such file, or "max"
                 continue
             free = min(free, allowed - taken)
     return max(free, 0)
 
 
-def _control_groups() -> list[Path]:
+def _read(path: str) -> str:
+    with open(path, "rb", buffering=0) as file:  # pathlib takes several times as long
+        return file.read().decode()
+
+
+def _control_groups() -> tuple[str, ...]:
     """Return the folders of this process's control groups and their ancestors (Linux)."""
-    root = Path("/sys/fs/cgroup")
     try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        return _folders(_read("/proc/self/cgroup"))
     except OSError:
-        return []
+        return ()
+
+
+@lru_cache(1)
+def _folders(cgroup: str) -> tuple[str, ...]:
+    """Return the folders that ``/proc/self/cgroup`` speaks of, and their ancestors."""
+    root = Path("/sys/fs/cgroup")
     groups = []
-    for line in lines:
+    for line in cgroup.splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers in ("", "memory"):
             own = root / controllers / path.lstrip("/")
@@ -57,12 +70,12 @@ def _control_groups() -> list[Path]:
                 own,
                 *(parent for parent in own.parents if root in (parent, *parent.parents)),
             ]
-    return groups
+    return tuple(map(str, groups))
 
 
 def _available() -> int:
     try:
-        text = Path("/proc/meminfo").read_text()
+        text = _read("/proc/meminfo")
         return int(re.search(r"MemAvailable:\s+(\d+) kB", text).group(1)) * 1024  # type: ignore[union-attr]
     except (OSError, AttributeError):
         pass
@@ -97,7 +110,8 @@ class Shape:
     """What determines the memory of a fit: rows, features, centers, label columns, and so on.
 
     ``cells`` counts the Gram matrices that are summed in one pass, and ``lanes`` the runs of the
-    solver that share a sweep: both are 1 for a plain fit.
+    solver that share a sweep: both are 1 for a plain fit. ``sample`` says which rows stand for all
+    in the Gram matrix, if not all do, and ``curved`` whether columns have Hessians of their own.
     """
 
     rows: int
@@ -110,6 +124,9 @@ class Shape:
     unit_bytes: int
     cells: int = 1
     lanes: int = 1
+    curved: bool = False
+    sample: Sample | None = None
+    sparse: bool = False
 
     @classmethod
     def of(
@@ -126,6 +143,7 @@ class Shape:
             weighted,
             quantiles,
             source.unit_bytes,
+            sparse=source.sparse,
         )
 
 
@@ -133,14 +151,17 @@ class Shape:
 class Resources:
     """How a fit works.
 
-    Threads, shards in flight, whether the state lies in a file (``spill``), and whether sweeps keep
-    the features they compute (``store``).
+    Threads, shards in flight, whether the state lies in a file (``spill``), whether sweeps keep
+    the features they compute (``store``), whether loops are compiled (``fused``), and whether
+    features are float64 also of float32 rows (``precise``).
     """
 
     threads: int
     in_flight: int
     spill: bool = False
     store: bool = False
+    fused: bool = False
+    precise: bool = False
 
 
 def state_bytes(shape: Shape) -> int:
@@ -151,6 +172,12 @@ def state_bytes(shape: Shape) -> int:
 def stored_bytes(shape: Shape) -> int:
     """Return the size of all features."""
     return shape.rows * shape.centers * shape.itemsize
+
+
+def sample_bytes(shape: Shape, sample: Sample) -> int:
+    """Return the size of the rows that stand for all; sparse ones are taken to be mostly zero."""
+    row = shape.features * shape.itemsize // (8 if shape.sparse else 1)
+    return 2 * (sample.first + sample.second) * (row + 8)  # in parts, and their pieces
 
 
 def tree_levels(n_shards: int) -> int:
@@ -188,8 +215,14 @@ def peak_bytes(
     if shape.quantiles:
         survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)
     gram = resources.threads * (per_thread + square) + waiting * square * shape.cells
+    if shape.sample is not None:
+        gram = resources.threads * (per_thread + 8 * n * PANEL[1])
+        gram += max(shape.cells, 2) * square  # or that of the first sample, with its factor
+        gram += sample_bytes(shape, shape.sample) + 8 * n * panel_rows(n)
     solve = (shape.cells + 1 + shape.lanes) * square + resources.threads * per_thread
     solve += waiting * 8 * n * (columns - 1)
+    if shape.curved:  # coordinates, and for each column a Hessian, its inverse and what makes them
+        solve += 8 * n * n * (shape.lanes + 2 * columns + 2 + resources.threads + waiting)
     return int(kept + reading + max(survey, gram, solve))
 
 

@@ -7,10 +7,16 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+STATUS = "/proc/self/status"
+
 
 def peak_memory() -> int | None:
     """Return the largest resident size of this process so far, in bytes, where the system tells."""
-    peak = _status("VmHWM")  # getrusage would count a parent's from before this program was started
+    return _peak(_status())
+
+
+def _peak(status: bytes) -> int | None:
+    peak = _field("VmHWM", status)  # getrusage counts a parent's from before this program started
     if peak is not None:
         return peak
     try:
@@ -21,12 +27,17 @@ def peak_memory() -> int | None:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _status(field: str) -> int | None:
+def _status() -> bytes:
+    """Return what the system (Linux) tells of this process, or nothing."""
     try:
-        text = Path("/proc/self/status").read_text()
+        with open(STATUS, "rb", buffering=0) as file:
+            return file.read()
     except OSError:
-        return None
-    found = re.search(rf"{field}:\s+(\d+) kB", text)
+        return b""
+
+
+def _field(name: str, status: bytes) -> int | None:
+    found = re.search(rf"{name}:\s+(\d+) kB".encode(), status)
     return None if found is None else int(found[1]) * 1024
 
 
@@ -40,7 +51,8 @@ class MemoryMeter:
     """Measures by how much the process has grown at most, from when the meter was made."""
 
     def __init__(self) -> None:
-        self._resident, self._peak = _status("VmRSS"), peak_memory()
+        status = _status()
+        self._resident, self._peak = _field("VmRSS", status), _peak(status)
 
     def growth(self) -> int | None:
         """Return bytes, or None where they cannot be told: the process was larger before."""

@@ -19,6 +19,7 @@ from polysift._drawing import (
     load_matplotlib,
 )
 from polysift._models import classifier_of
+from polysift._types import BoolArray, FloatArray
 from polysift.classifier import FPCClassifier
 from polysift.search import FPCClassifierCV
 
@@ -34,7 +35,8 @@ class ConvergenceDisplay:
     Parameters
     ----------
     objective, primal_residual, dual_residual : array-like of shape (n_iter,)
-        As in ``FPCClassifier.history_``; iterations with a NaN are left out.
+        As in ``FPCClassifier.history_``. Iterations with a NaN are left out, and so is a residual
+        that is NaN throughout: solver "newton" has no primal one.
     title : str, default=""
         The title.
 
@@ -45,7 +47,8 @@ class ConvergenceDisplay:
     figure_ : matplotlib Figure
         The figure.
     objective_line_, primal_line_, dual_line_ : matplotlib Line2D
-        The lines. Residuals of exactly 0, which a log scale cannot show, are left out.
+        The lines; that of a residual which is NaN throughout is empty, and not in the legend.
+        Residuals of exactly 0, which a log scale cannot show, are left out.
 
     See Also
     --------
@@ -110,7 +113,7 @@ class ConvergenceDisplay:
             The display.
         """
         rows = np.array([self.objective, self.primal_residual, self.dual_residual], dtype=float)
-        known = ~np.isnan(rows).any(axis=0)
+        known = drawable(rows)
         if not known.any():
             raise ValueError(
                 "The history holds no iteration without NaN: with tol=0 the paper's solver skips "
@@ -154,11 +157,26 @@ class ConvergenceDisplay:
         right.set_ylabel("residuals (relative)")
         ax.xaxis.set_major_locator(load_matplotlib("ticker").MaxNLocator(**WHOLE_NUMBERS))
         # Above the axes, since matplotlib looks for a free spot among the lines of one axis only.
+        named = [
+            line for line, values in zip(lines, rows, strict=True) if not np.isnan(values).all()
+        ]
         right.legend(
-            handles=lines, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize="small"
+            handles=named, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize="small"
         )
         ax.set_title(self.title, pad=28)
         return self
+
+
+def drawable(rows: FloatArray) -> BoolArray:
+    """Return which iterations of an objective and residuals (3, n_iter) have all that the fit has.
+
+    A residual that is NaN throughout is none of the fit's; of the residuals there must be one.
+    """
+    known = np.asarray(np.isfinite(rows))
+    has = np.asarray(known.any(axis=1))
+    if not (has[0] and has[1:].any()):
+        return np.zeros(rows.shape[1], dtype=bool)
+    return np.asarray(known[has].all(axis=0))
 
 
 class ReliabilityDisplay:

@@ -150,10 +150,12 @@ class _Lines:
 
 
 def _describe(k: int, row: dict[str, float]) -> str:
+    residuals = {name: row[f"{name}_residual"] for name in ("primal", "dual")}
+    known = [f"{value:.1e} ({name})" for name, value in residuals.items() if value == value]
+    told = f"residuals {' '.join(known)}, " if known else ""
     return (
         f"iteration {k}, objective {row['objective']:.6g}, training error "
-        f"{row['training_error']:.4%}, residuals {row['primal_residual']:.1e} (primal) "
-        f"{row['dual_residual']:.1e} (dual), {row['seconds']:.1f} s"
+        f"{row['training_error']:.4%}, {told}{row['seconds']:.1f} s"
     )
 
 

@@ -251,13 +251,17 @@ class Model:
         option(MODEL, "How columns are scaled.", "minmax"),
     ] = None
     solver: Annotated[
-        Literal["paper", "converged"] | None, option(MODEL, "How to minimise.", "paper")
+        Literal["paper", "converged", "newton"] | None, option(MODEL, "How to minimise.", "paper")
     ] = None
     rho: Annotated[
         float | None, option(MODEL, "alpha / beta relative to trace(G) / n.", "by alpha")
     ] = None
     max_iter: Annotated[
         int | None, option(MODEL, "Iterations at most.", "5, or 300 for converged", min=1)
+    ] = None
+    gram: Annotated[
+        Literal["exact", "sampled", "auto"] | None,
+        option(MODEL, "Gram matrix of all rows, or of a sample of them.", "exact"),
     ] = None
 
 

@@ -22,6 +22,7 @@ import numpy as np
 import scipy.linalg  # noqa: F401 - so that the controller below sees scipy's BLAS too
 from threadpoolctl import ThreadpoolController
 
+from polysift._scratch import Pieces
 from polysift._types import FloatArray
 
 T = TypeVar("T")
@@ -154,21 +155,15 @@ def usable_jobs(n_jobs: int | None) -> int:
 
 
 class Workspace(threading.local):
-    """Named scratch arrays, one set per thread, allocated once and used again.
-
-    Page faults of fresh arrays cost more than the arithmetic done in them.
-    """
+    """Named scratch arrays, one set per thread, allocated once and used again."""
 
     def __init__(self) -> None:
-        self._arrays: dict[str, FloatArray] = {}
+        self._pieces = Pieces()
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any) -> FloatArray:
         """Return an uninitialised C-ordered array; the next call with this name overwrites it."""
-        size = prod(shape)
-        held = self._arrays.get(name)
-        if held is None or held.size < size or held.dtype != dtype:
-            held = self._arrays[name] = np.empty(size, dtype)
-        return held[:size].reshape(shape)
+        size = prod(shape) * np.dtype(dtype).itemsize
+        return self._pieces.piece(name, size).view(dtype).reshape(shape)
 
 
 class Pool:
@@ -181,7 +176,7 @@ class Pool:
     def __init__(self, n_threads: int, in_flight: int | None = None) -> None:
         self.n_threads = n_threads
         self._in_flight = in_flight or 2 * n_threads
-        self._executor = ThreadPoolExecutor(n_threads) if n_threads > 1 else None
+        self._executor: ThreadPoolExecutor | None = None  # until there is work for it
 
     def __enter__(self) -> Pool:
         return self
@@ -198,9 +193,11 @@ class Pool:
         ``work`` counts the features to compute; where they are few, no thread is used, since
         handing them over would cost more than doing them.
         """
-        if self._executor is None or work < SMALL_WORK:
+        if self.n_threads < 2 or work < SMALL_WORK:
             yield from map(fn, items)
             return
+        if self._executor is None:
+            self._executor = ThreadPoolExecutor(self.n_threads, initializer=_limit_here)
         waiting: deque[Future[R]] = deque()
         try:
             for item in items:
@@ -215,14 +212,39 @@ class Pool:
 
 
 @cache
-def _blas() -> ThreadpoolController:
-    # One controller for the life of the process: making one costs a millisecond, a limit does not.
-    return ThreadpoolController().select(user_api="blas")
+def _blas() -> list[Any]:
+    # Found once in the life of a process: that takes a millisecond, and a limit a microsecond.
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
+
+
+def _threaded_blas() -> list[tuple[Any, int]]:
+    """Return the libraries that use several threads, each with their number."""
+    counted = ((library, library.num_threads) for library in _blas())
+    return [(library, threads) for library, threads in counted if threads not in (1, None)]
+
+
+def _limit_all(limits: Iterable[tuple[Any, int]]) -> None:
+    """Set the threads of BLAS libraries, whichever thread did so before.
+
+    Since threadpoolctl 3.8 the first thread to set a limit owns it, and those of other threads are
+    ignored without a word, until that one gives it up.
+    """
+    for library, threads in limits:
+        give_up = getattr(library, "clear_controlling_thread", lambda force: None)
+        give_up(force=True)
+        library.set_num_threads(threads)
+        give_up(force=True)
+
+
+def _limit_here() -> None:
+    """Keep BLAS on one thread in a thread of a pool: some libraries keep a limit per thread."""
+    if _blas_users:
+        _limit_all((library, 1) for library, _ in _threaded_blas())
 
 
 _blas_lock = threading.Lock()
 _blas_users = 0
-_blas_limit: Any = None
+_blas_before: list[tuple[Any, int]] = []
 
 
 @contextmanager
@@ -232,10 +254,11 @@ def single_threaded_blas() -> Iterator[None]:
     The setting belongs to the process, so two fits at once must not undo each other's: the first
     one in sets it, the last one out restores it.
     """
-    global _blas_users, _blas_limit
+    global _blas_users, _blas_before
     with _blas_lock:
         if _blas_users == 0:
-            _blas_limit = _blas().limit(limits=1)
+            _blas_before = _threaded_blas()
+            _limit_all((library, 1) for library, _ in _blas_before)
         _blas_users += 1
     try:
         yield
@@ -243,5 +266,5 @@ def single_threaded_blas() -> Iterator[None]:
         with _blas_lock:
             _blas_users -= 1
             if _blas_users == 0:
-                _blas_limit.restore_original_limits()
-                _blas_limit = None
+                _limit_all(_blas_before)
+                _blas_before = []

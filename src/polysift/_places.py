@@ -104,6 +104,8 @@ class LocalPlace:
             suffix=suffix,
             spill=resources.spill,
             store=resources.store,
+            fused=resources.fused,
+            precise=resources.precise,
         )
 
 

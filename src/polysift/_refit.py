@@ -11,6 +11,7 @@ from polysift._calibration import Calibration, calibrate
 from polysift._crossfit import CALIBRATION_FOLDS, solve_with_folds
 from polysift._feature_map import FeatureMap
 from polysift._folds import Round, stratified_folds
+from polysift._fused import worthwhile
 from polysift._parallel import Pool
 from polysift._stage import Workshop
 from polysift._sums import GramSums
@@ -56,6 +57,8 @@ def refit(shop: Workshop, params: dict[str, Any], kept: Kept | None) -> Trained:
     shape = replace(shop.shape(n, data.n_cells), lanes=1 + folds)
     many = params["solver"] == "converged"
     resources = job.place.fit_in(job.memory_limit, shape, job.threads, store=many)
+    fused = worthwhile(shop.source.n_rows, n, params["max_iter"])
+    resources = replace(resources, fused=fused)
     track = Track(n, params["rho"], params["solver"], (params["max_iter"],))
     mark = "-".join(str(params[name]) for name in sorted(params))
     with Pool(resources.threads, resources.in_flight) as pool:

@@ -44,6 +44,8 @@ def model_section(case: Case) -> Section:
     ]
     if hasattr(model, "rho_"):
         entries.append(("rho, absolute", f"{model.rho_:.4g}"))
+    if getattr(model, "gram_", "exact") == "sampled":
+        entries.append(("Gram matrix", f"of a sample of the rows, {model.n_products_} products"))
     if case.seed is not None:
         entries.append(("Seed", f"{case.seed}"))
     if hasattr(model, "n_iter_"):

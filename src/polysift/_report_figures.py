@@ -15,7 +15,7 @@ from sklearn.metrics import auc
 
 from polysift._drawing import COLOURS, DASHES, INK, dress, load_matplotlib
 from polysift._evaluation import Evaluation
-from polysift._model_displays import ConvergenceDisplay, ReliabilityDisplay
+from polysift._model_displays import ConvergenceDisplay, ReliabilityDisplay, drawable
 from polysift._report_page import plain, shortened
 from polysift._report_style import FONTS
 from polysift._search_display import PARAMETERS, SearchCurveDisplay
@@ -49,11 +49,11 @@ CONVERGENCE_COLUMNS = ("objective", "primal_residual", "dual_residual")
 
 
 def convergence_picture(model: FPCClassifier) -> str | None:
-    """Return the objective and residuals by iteration; None where no iteration has all three."""
+    """Return the objective and residuals by iteration; None where there is nothing to draw."""
     columns = [model.history_.get(name) for name in CONVERGENCE_COLUMNS]
     if any(column is None for column in columns):
         return None
-    if not np.isfinite(np.array(columns, dtype=float)).all(axis=0).any():
+    if not drawable(np.array(columns, dtype=float)).any():
         return None
 
     def draw(ax: Any) -> None:

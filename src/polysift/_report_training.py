@@ -56,7 +56,10 @@ def convergence_section(case: Case) -> Section | None:
         )
         return "convergence", "Convergence", Markup(why + facts(entries))
     words = f"Objective and residuals over {model.n_iter_} iterations. {model.status_message_}"
-    shown = picture(address, words, "The objective (left axis) and both residuals (right axis).")
+    which = (
+        "its estimated distance to the minimum" if model.solver == "newton" else "both residuals"
+    )
+    shown = picture(address, words, f"The objective (left axis) and {which} (right axis).")
     return "convergence", "Convergence", beside(shown, facts(entries))
 
 

@@ -26,6 +26,7 @@ class Status(Enum):
     TOLERANCE = "The squared H-norm of the last step fell below tol (the paper's stopping rule)."
     CONVERGED = "Both residuals and the change of the objective fell below tol."
     ZERO_LOSS = "Every training row has margin 1 or more: the loss is zero, which is its minimum."
+    MINIMUM = "What a step could still gain fell below tol, relative to the loss."
     MAX_ITER = "All max_iter iterations were done."
     TIME_LIMIT = "time_limit struck; this is the latest model."
     INTERRUPTED = "The fit was interrupted; this is the latest model."
@@ -55,6 +56,8 @@ class Result:
         Why the iterations ended.
     history : dict of str to ndarray of shape (n_iter,)
         One array per name in ``HISTORY_COLUMNS``.
+    products : int or None
+        Products with the Gram matrix that the u-steps took; None where it was formed.
     """
 
     u: FloatArray
@@ -63,6 +66,7 @@ class Result:
     rho_raised: bool
     status: Status
     history: dict[str, FloatArray]
+    products: int | None = None
 
     @property
     def n_iter(self) -> int:

@@ -15,7 +15,7 @@ from polysift._calibration import CALIBRATIONS
 from polysift._checkpoint import digest
 from polysift._data import DataSource
 from polysift._feature_map import AUTO_CENTERS, MapSpec
-from polysift._job import SOLVERS, check_solver_numbers, place_of, seed_of, solver_settings
+from polysift._job import check_solver_numbers, place_of, seed_of, solver_settings
 from polysift._kernel import degree_bound
 from polysift._memory import parse_memory_limit
 from polysift._parallel import usable_jobs
@@ -33,6 +33,9 @@ from polysift._scalers import SCALERS
 from polysift._scoring import Scorer, check_scorer
 from polysift._tracks import Track
 from polysift._types import FloatArray
+
+SEARCHED = ("paper", "converged")
+"""Solvers whose iterates a search can compare."""
 
 PAPER_ITERATIONS = 5
 LEAST_AUTO_DEGREE = 5
@@ -158,7 +161,7 @@ def check_search_parameters(estimator: Any) -> None:
     check_scorer(estimator.scoring)
     _degrees(estimator.degrees, 1)
     _sizes(estimator.n_centers)
-    for name, choices in (("scalers", SCALERS), ("solvers", SOLVERS)):
+    for name, choices in (("scalers", SCALERS), ("solvers", SEARCHED)):
         for value in listed(name, getattr(estimator, name)):
             check_choice(name, value, choices)
     for rho in listed("rhos", estimator.rhos):

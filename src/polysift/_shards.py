@@ -12,12 +12,26 @@ import numpy as np
 
 from polysift._data import TrainingSet
 from polysift._feature_map import BlockFeatures, FeatureMap
+from polysift._fused import FusedRows
 from polysift._lanes import LaneTable
 from polysift._parallel import Span, Workspace, block_spans
-from polysift._sums import GramSums, SweepSums, add_statistics, move, predicted_codes, weighted_sum
-from polysift._types import Block, FloatArray, IntArray
+from polysift._sampling import Draw, Picked, leverages
+from polysift._smooth import in_band
+from polysift._sums import (
+    GramSums,
+    SmoothSums,
+    SweepSums,
+    Swept,
+    add_statistics,
+    move,
+    move_smoothly,
+    predicted_codes,
+    weighted_sum,
+)
+from polysift._types import Block, BoolArray, FloatArray, IntArray
 
 GRAM_ROWS = 2048
+PRODUCT_ROWS = 256
 STATISTICS_ROWS = 1024, 8192
 STATISTICS_SIZE = 2**17
 
@@ -39,7 +53,8 @@ class ShardWork:
     """The work on shards of one training set with one feature map; threads may share it.
 
     With ``store`` the features that the first sweep computes are kept for those that follow;
-    ``features`` are those that another has kept.
+    ``features`` are those that another has kept. ``fused`` asks for the compiled loops,
+    ``precise`` for float64 features also of float32 rows.
     """
 
     def __init__(
@@ -48,19 +63,25 @@ class ShardWork:
         feature_map: FeatureMap,
         store: bool = False,
         features: FloatArray | None = None,
+        fused: bool = False,
+        precise: bool = False,
     ) -> None:
         self._data, self._map = data, feature_map
+        self._dtype = np.dtype(float) if precise else data.source.dtype
         self.n_centers = feature_map.n_centers
-        self._features = BlockFeatures(feature_map, data.source.dtype)
-        self._block_rows = feature_map.block_rows(data.source.dtype)
+        self._features = BlockFeatures(feature_map, self._dtype)
+        self._block_rows = feature_map.block_rows(self._dtype)
         self._work = Workspace()
         self._stored = features
         self._kept: set[Span] = set() if features is None else set(data.shards)
         if store and features is None:
-            self._stored = np.empty((data.source.n_rows, self.n_centers), data.source.dtype)
+            self._stored = np.empty((data.source.n_rows, self.n_centers), self._dtype)
         self._precise = self._features
-        if data.source.dtype != np.float64:
+        if self._dtype != np.float64:
             self._precise = BlockFeatures(feature_map, np.float64)
+        self._fused = FusedRows(self._features) if fused and not data.source.sparse else None
+        if self._fused is not None:
+            self._block_rows = self._fused.block_rows or self._block_rows
 
     def spans(self) -> list[Span]:
         """Return the borders for ``gram``: the shards, or runs of them where cells cut them up."""
@@ -104,26 +125,37 @@ class ShardWork:
         """Return the features of many rows as float64, made in blocks that fit the cache."""
         A = self._work.array("A", (X.shape[0], self._map.n_centers), float)
         for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
-            if X.dtype == A.dtype:
-                self._features(X[lo:hi], out=A[lo:hi])
+            if self._dtype == A.dtype:
+                self._block_features(X[lo:hi], A[lo:hi])
             else:
-                A[lo:hi] = self._features(X[lo:hi])
+                A[lo:hi] = self._block_features(X[lo:hi])
         return A
 
-    def sweep(self, item: Item, lanes: LaneTable, u: FloatArray, state: FloatArray) -> SweepSums:
+    def _block_features(self, X: Block, out: FloatArray | None = None) -> FloatArray:
+        """Return the features of a block, in ``out`` or in scratch space, by the fastest way."""
+        if self._fused is None:
+            return self._features(X, out)
+        return self._fused.features(X, out)
+
+    def sweep(self, item: Item, lanes: LaneTable, u: FloatArray, state: FloatArray) -> Swept:
         """Visit the rows of a shard with new coefficients and move their state.
 
         The state is the margin t = y b of b = A u + w / beta.
         """
         span, part = item
         X = None if span in self._kept else self._data.source.rows(part)
-        sums = SweepSums.zeros(len(u), lanes.n_columns, lanes.n_lanes)
-        u_cast = u.astype(self._data.source.dtype)
+        kind = SmoothSums if lanes.smooth else SweepSums
+        sums = kind.zeros(len(u), lanes.n_columns, lanes.n_lanes)
+        u_cast = u.astype(self._dtype)
         limit = int(np.clip(STATISTICS_SIZE // lanes.n_columns, *STATISTICS_ROWS))
+        limit = max(limit // self._block_rows, 1) * self._block_rows  # for any number of columns
+        visit, fused = self._sweep_rows, self._fused_for(lanes)
+        if fused is not None:
+            visit, limit = self._sweep_fused, fused.most_rows
         for rows in block_spans(span, limit):
             inside = slice(rows[0] - span[0], rows[1] - span[0])
             block = None if X is None else X[inside]
-            self._sweep_rows(slice(*rows), block, lanes, u_cast, state[inside], sums)
+            visit(slice(*rows), block, lanes, u_cast, state[inside], sums)
         if self._stored is not None:
             self._kept.add(span)
         return sums
@@ -143,7 +175,7 @@ class ShardWork:
         lanes: LaneTable,
         u: FloatArray,
         t: FloatArray,
-        sums: SweepSums,
+        sums: Swept,
     ) -> None:
         """Move the state of many rows by blocks, then take their statistics in one go."""
         data = self._data
@@ -160,23 +192,199 @@ class ShardWork:
             part = slice(lo, hi)
             A = None if self._stored is None else self._stored[rows][part]
             if X is not None:
-                A = self._features(X[part], out=A)
+                A = self._block_features(X[part], A)
                 if weights is not None:
                     A[weights[part] == 0] = 0.0  # such rows were not surveyed, and may overflow
             assert A is not None
             for n, columns in lanes.groups:
                 f[part, columns] = A[:, :n] @ u[:n, columns]
-            f[part] *= y[part]
-            residual = move(t[part], f[part], lanes.gamma, lanes.relax)
-            residual *= y_counts[part]
-            residual = residual.astype(A.dtype, copy=False)
+            own = None if counts is None else counts[part]
+            if isinstance(sums, SweepSums) and self._fused is not None:
+                residual = self._fused.settle(f[part], t[part], y[part], own, lanes, sums)
+            else:
+                f[part] *= y[part]
+                if isinstance(sums, SweepSums):
+                    residual = move(t[part], f[part], lanes.gamma, lanes.relax)
+                else:
+                    residual = move_smoothly(t[part], f[part], lanes.delta, lanes.line, own, sums)
+                residual *= y_counts[part]
+                residual = residual.astype(A.dtype, copy=False)
             for n, columns in lanes.groups:
                 sums.r[:n, columns] += A[:, :n].T @ residual[:, columns]
         scores = (f * y).reshape(len(f), lanes.n_lanes, lanes.K)
         wrong = predicted_codes(scores) != data.codes[rows, np.newaxis]
         per_lane = counts if counts is None or counts.ndim == 1 else counts[:, :: lanes.K]
         sums.wrong += weighted_sum(wrong, per_lane)
-        add_statistics(sums, f, t_old, t, lanes.gamma, counts)
+        if isinstance(sums, SweepSums) and self._fused is None:
+            add_statistics(sums, f, t_old, t, lanes.gamma, counts)
+
+    def _sweep_fused(
+        self,
+        rows: slice,
+        X: FloatArray | None,
+        lanes: LaneTable,
+        u: FloatArray,
+        t: FloatArray,
+        sums: Swept,
+    ) -> None:
+        """Do as ``_sweep_rows`` for one column, by the compiled loops."""
+        assert self._fused is not None
+        counts, absent = self._counts(rows, lanes)
+        stored = None if self._stored is None else self._stored[rows]
+        y = self._data.labels_of(rows)
+        self._fused.sweep(X, stored, u, t, y, counts, absent, lanes, sums)
+
+    def _fused_for(self, lanes: LaneTable) -> FusedRows | None:
+        """Return the compiled loops where a pass has one column, which uses all centers."""
+        return self._fused if lanes.groups == [(self.n_centers, slice(0, 1))] else None
+
+    def _counts(self, rows: slice, lanes: LaneTable) -> tuple[FloatArray | None, BoolArray | None]:
+        """Return how often rows count, and which have no weight at all."""
+        weights = self._data.weights_of(rows)
+        cells = None if self._data.cells is None else self._data.cells[rows]
+        return lanes.multiplicities(weights, cells), None if weights is None else weights == 0
+
+    def pick(self, item: Item, draw: Draw) -> Picked:
+        """Return the rows of a span that are in a sample.
+
+        If the draw looks at features, A' Omega y and the trace of A' Omega A come along, over all
+        rows of the span.
+        """
+        span, part = item
+        data, n = self._data, self.n_centers
+        X = data.source.rows(part)
+        picked = Picked(np.zeros((data.n_cells, n, data.n_columns)), np.zeros(data.n_cells))
+        for cell, rows in self._rows_by_cell(span, self._block_rows):
+            block, weights = _taken(X, rows, span[0]), data.weights_of(rows)
+            numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+            leverage = None
+            if draw.sketch is not None:
+                A = self._present_features(block, weights)
+                self._add_start(picked, cell, A, data.labels_of(rows), weights)
+                leverage = leverages(A, draw.sketch, weights)
+            taken = draw.taken(data.source.first_row + numbers, leverage)
+            counts = 1.0 / np.broadcast_to(draw.chances(leverage), taken.shape)
+            if weights is not None:
+                taken &= weights > 0
+                counts = counts * weights
+            picked.append(block[taken], counts[taken], cell)
+        return picked
+
+    def _present_features(
+        self, X: Block, weights: FloatArray | None, out: FloatArray | None = None
+    ) -> FloatArray:
+        A = self._block_features(X, out)
+        if weights is not None:
+            A[weights == 0] = 0.0  # such rows were not surveyed, and may overflow
+        return A
+
+    def _add_start(
+        self,
+        picked: Picked,
+        cell: int,
+        A: FloatArray,
+        y: FloatArray,
+        weights: FloatArray | None,
+    ) -> None:
+        """Add A' Omega y and the trace of A' Omega A over a block of rows."""
+        squares = np.vdot(A, A) if weights is None else weights @ np.einsum("ij,ij->i", A, A)
+        if not np.isfinite(squares):  # the features are, their squares need not be
+            squares = np.sum(np.square(A, dtype=float).T * (1.0 if weights is None else weights))
+        picked.trace[cell] += squares
+        precise = A
+        if A.dtype != np.float64:  # nothing less will do for A'y, from which all else begins
+            precise = self._work.array("precise", A.shape, float)
+            precise[:] = A
+        picked.Aty[cell] += precise.T @ (y if weights is None else y * weights[:, np.newaxis])
+
+    def product(self, item: Item, lanes: LaneTable, P: FloatArray) -> FloatArray:
+        """Return A' Omega A P over a shard, each column by the rows that its lane learns from.
+
+        Rounding errors of A P are in the range of A' once they are multiplied by it, and do no
+        harm. Those of the sum over rows are not, and the preconditioner makes much of them, so it
+        goes to float64 every few rows.
+        """
+        span, part = item
+        X = None if span in self._kept else self._data.source.rows(part)
+        total, cast = np.zeros(P.shape), P.astype(self._dtype)
+        fused = self._fused_for(lanes)
+        for lo, hi in block_spans(span, self._block_rows if fused is None else fused.most_rows):
+            rows = slice(lo, hi)
+            block = None if X is None else X[lo - span[0] : hi - span[0]]
+            if fused is None:
+                self._add_product(rows, block, lanes, cast, total)
+                continue
+            counts, absent = self._counts(rows, lanes)
+            stored = None if self._stored is None else self._stored[rows]
+            fused.product(block, stored, cast, hi - lo, counts, absent, total)
+        if self._stored is not None:
+            self._kept.add(span)
+        return total
+
+    def _add_product(
+        self,
+        rows: slice,
+        X: Block | None,
+        lanes: LaneTable,
+        P: FloatArray,
+        total: FloatArray,
+    ) -> None:
+        """Add A' Omega A P over a block of rows."""
+        counts, _ = self._counts(rows, lanes)
+        if counts is not None and counts.ndim == 1:
+            counts = counts[:, np.newaxis]
+        A = None if self._stored is None else self._stored[rows]
+        if X is not None:
+            A = self._present_features(X, self._data.weights_of(rows), A)
+        assert A is not None
+        for n, columns in lanes.groups:
+            f = A[:, :n] @ P[:n, columns]
+            if counts is not None:
+                own = counts if counts.shape[1] == 1 else counts[:, columns]
+                f = (f * own).astype(f.dtype)
+            for lo, hi in block_spans((0, len(A)), PRODUCT_ROWS):
+                total[:n, columns] += A[lo:hi, :n].T @ f[lo:hi]
+
+    def curvature(
+        self, item: Item, lane: LaneTable, k: int, t: FloatArray, T: FloatArray
+    ) -> FloatArray:
+        """Return T' A_b' Omega A_b T over the rows of the band: those whose margin t is near 1.
+
+        Features are multiplied by T before they are squared, since their Gram matrix alone has lost
+        what T would bring to light.
+        """
+        span, part = item
+        counts, _ = self._counts(slice(*span), lane)
+        if counts is not None and counts.ndim == 2:
+            counts = counts[:, k]
+        near = in_band(t, lane.delta[k])
+        rows = np.flatnonzero(near if counts is None else near & (counts > 0))
+        X = None if span in self._kept else self._data.source.rows(part)
+        H = np.zeros(T.shape)
+        for lo, hi in block_spans((0, len(rows)), GRAM_ROWS):
+            own = rows[lo:hi]
+            if X is None:
+                assert self._stored is not None
+                A = self._stored[span[0] : span[1]][own].astype(float, copy=False)
+            else:
+                A = self._chosen_features(X, own)
+            if counts is not None:
+                A *= np.sqrt(counts[own])[:, np.newaxis]
+            B = A @ T
+            H += B.T @ B
+        return H
+
+    def _chosen_features(self, X: Block, rows: IntArray) -> FloatArray:
+        """Return the features of some rows of a shard, in float64, as a sweep computes them.
+
+        They are taken from whole blocks: BLAS rounds a row by how many others are with it.
+        """
+        A = self._work.array("A", (len(rows), self.n_centers), float)
+        for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
+            first, last = np.searchsorted(rows, (lo, hi))
+            if first < last:
+                A[first:last] = self._block_features(X[lo:hi])[rows[first:last] - lo]
+        return A
 
     def scores(self, item: Item, lanes: LaneTable, coefficients: list[FloatArray]) -> FloatArray:
         """Return the scores of the rows of a shard, by the coefficients (n, columns) of their cell.

@@ -40,7 +40,7 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
         _check_scaler(_fields(attributes, "scaler_"), d)
     else:
         _check_search(attributes, d, classes)
-    for name in ("n_iter_", "random_state_"):
+    for name in ("n_iter_", "n_products_", "random_state_"):
         if name in attributes:
             _whole(attributes, name, 0, 2**64)
     if "calibrator_" in attributes:
@@ -58,7 +58,7 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
         _fields(attributes, "timings_")
     if "_map_params" in attributes:
         _fields(attributes, "_map_params", "degree", "n_centers", "scaler", "centers")
-    for name in ("status_", "status_message_"):
+    for name in ("status_", "status_message_", "gram_"):
         _need(isinstance(attributes.get(name, ""), str), f"{name} must be text")
     for name in ("rho_", "best_score_", "time_saved_"):
         number = attributes.get(name, 0.0)

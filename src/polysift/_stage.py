@@ -12,6 +12,7 @@ from polysift._data import DataSource, TrainingSet
 from polysift._engine import Engine
 from polysift._feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift._folds import Round
+from polysift._fused import MANY_PASSES, worthwhile
 from polysift._memory import Resources, Shape
 from polysift._monitor import Monitor
 from polysift._parallel import Pool
@@ -165,6 +166,8 @@ class Stage:
             job.threads,
             store="converged" in job.solvers,
         )
+        fused = worthwhile(shop.source.n_rows, self._map.n_centers, MANY_PASSES)
+        resources = replace(resources, fused=fused)
         name = f"{self._name}-{number}"
         bytes_per_track = 8 * shop.source.n_rows * data.n_columns
         with Pool(resources.threads, resources.in_flight) as pool:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from polysift._hinge import hinge_loss, prox_step
+from polysift._smooth import STEPS, duality_gap, in_band, steepness
 from polysift._types import FloatArray
 
 S = TypeVar("S", bound="_Sums")
@@ -67,6 +68,10 @@ class GramSums(_Sums):
             Aty += self.Aty[cell]
         return G, Aty
 
+    def trace_over(self, without: int | None = None) -> float | None:
+        """Return the trace of the Gram matrix that ``over`` estimates; None where it is that."""
+        return None
+
 
 @dataclass
 class SweepSums(_Sums):
@@ -105,6 +110,71 @@ class SweepSums(_Sums):
         parts = {f.name: getattr(self, f.name)[columns] for f in fields(self)[1:-1]}
         wrong = self.wrong[lane : lane + 1]
         return SweepSums(r=self.r[:n, columns].copy(), wrong=wrong, **parts)
+
+
+@dataclass
+class SmoothSums(_Sums):
+    """What a sweep adds up for lanes that minimise a rounded loss; f are the new margins.
+
+    Attributes
+    ----------
+    r : ndarray of shape (n, columns)
+        A' Omega y c, with c the steepness of the loss: minus its gradient.
+    loss, gap, band : ndarray of shape (columns,)
+        Sums over rows of the hinge loss, of what c leaves of it, and of rows in the band.
+    slopes : ndarray of shape (len(STEPS), columns)
+        The slopes of the loss along the way from the old margins, so many steps from there.
+    wrong : ndarray of shape (lanes,)
+        The weight of the rows that f puts in the wrong class.
+    """
+
+    r: FloatArray
+    loss: FloatArray
+    gap: FloatArray
+    band: FloatArray
+    slopes: FloatArray
+    wrong: FloatArray
+
+    @classmethod
+    def zeros(cls, n: int, columns: int, lanes: int) -> SmoothSums:
+        """Return empty sums."""
+        loss, gap, band = np.zeros((3, columns))
+        slopes = np.zeros((len(STEPS), columns))
+        return cls(np.zeros((n, columns)), loss, gap, band, slopes, np.zeros(lanes))
+
+    def of_lane(self, lane: int, n: int) -> SmoothSums:
+        """Return the sums of one lane, which uses n centers."""
+        K = len(self.loss) // len(self.wrong)
+        columns = slice(lane * K, (lane + 1) * K)
+        parts = {f.name: getattr(self, f.name)[..., columns] for f in fields(self)[1:-1]}
+        wrong = self.wrong[lane : lane + 1]
+        return SmoothSums(r=self.r[:n, columns].copy(), wrong=wrong, **parts)
+
+
+Swept = SweepSums | SmoothSums
+
+
+def move_smoothly(
+    t: FloatArray,
+    f: FloatArray,
+    delta: FloatArray,
+    line: FloatArray,
+    counts: FloatArray | None,
+    sums: SmoothSums,
+) -> FloatArray:
+    """Move the margins t to f and add up what a rounded loss needs; return its steepness at f."""
+    if np.any(line):
+        way = np.where(line > 0.0, f - t, 0.0)
+        asked = np.where(line > 0.0, line, 1.0)
+        for i, step in enumerate(STEPS):
+            slopes = steepness(t + step * way, asked) * way
+            sums.slopes[i] -= weighted_sum(slopes, counts)
+    c = steepness(f, delta)
+    sums.loss += weighted_sum(hinge_loss(f), counts)
+    sums.gap += weighted_sum(duality_gap(f, c), counts)
+    sums.band += weighted_sum(in_band(f, delta).astype(float), counts)
+    t[:] = f
+    return c
 
 
 def move(

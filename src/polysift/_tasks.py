@@ -6,6 +6,7 @@ so that it can be done again by another. Sums come as ``partial_sums`` returns t
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,8 +21,9 @@ from polysift._feature_map import FeatureMap
 from polysift._labels import Encoding, label_part
 from polysift._lanes import Lane, LaneTable
 from polysift._parallel import Partial, Pool, partial_sums, single_threaded_blas
+from polysift._sampling import Draw, Picked
 from polysift._shards import Item, ShardWork
-from polysift._sums import GramSums, SweepSums
+from polysift._sums import GramSums, SweepSums, Swept
 from polysift._survey import Questions, Survey, checked_labels, checked_weights, survey_shards
 from polysift._types import FloatArray, IntArray
 
@@ -42,6 +44,10 @@ class Task:
         The threads of a task.
     store : bool
         Whether the features are kept from the first sweep on.
+    fused : bool
+        Whether to use the compiled loops.
+    precise : bool
+        Whether features are float64 also of float32 rows.
     """
 
     feature_map: FeatureMap
@@ -50,6 +56,8 @@ class Task:
     encoding: Encoding | None
     threads: int = 1
     store: bool = False
+    fused: bool = False
+    precise: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,79 @@ def gram(
         return partial_sums(first + skip, parts, GramSums.add), labelled.labels
 
 
+def pick(
+    source: DataSource, task: Task, labels: RowLabels | None, first: int, draw: Draw
+) -> tuple[list[Partial[Picked]], RowLabels]:
+    """Return the rows of a sample, and the labels of all rows.
+
+    The spans of the sums are numbered from ``first``.
+    """
+    with _working(source, task, labels) as (labelled, work, over):
+        items = labelled.items(source.parts(work.spans()))
+        parts = over(lambda item: work.pick(item, draw), items)
+        return partial_sums(first, parts, Picked.add), labelled.labels
+
+
+def product(
+    source: DataSource,
+    task: Task,
+    labels: RowLabels | None,
+    features: FloatArray | None,
+    first: int,
+    lanes: Sequence[Lane],
+    P: FloatArray,
+) -> tuple[list[Partial[FloatArray]], RowLabels | None, FloatArray | None]:
+    """Return A' Omega A P; labels and features come along as in ``advance``."""
+    with _working(source, task, labels, features) as (labelled, work, over):
+        table = LaneTable(lanes, labelled.data.n_columns)
+        items = labelled.items(_shards(source, work))
+        parts = over(lambda item: work.product(item, table, P), items)
+        found = partial_sums(first, parts, operator.add)
+        made = labelled.labels if labels is None else None
+        return found, made, work.kept_features() if features is None else None
+
+
+def curvature(
+    source: DataSource,
+    task: Task,
+    labels: RowLabels | None,
+    features: FloatArray | None,
+    first: int,
+    lane: Lane,
+    number: int,
+    k: int,
+    T: FloatArray,
+    state: FloatArray | int,
+    *steps: Step,
+) -> list[Partial[FloatArray]]:
+    """Return T' A_b' Omega A_b T over rows in a band, after steps that their state still lacks."""
+    with _working(source, task, labels, features) as (labelled, work, over):
+        K = labelled.data.n_columns
+        walk, table = _Walk(work, steps, K), LaneTable([lane], K)
+
+        def visit(item: Item) -> FloatArray:
+            t, _ = walk.along(item, _state_of(item, state))
+            return work.curvature(item, table, k, np.ascontiguousarray(t[:, number * K + k]), T)
+
+        parts = over(visit, labelled.items(_shards(source, work)))
+        return partial_sums(first, parts, operator.iadd)
+
+
+def _state_of(item: Item, state: FloatArray | int) -> FloatArray:
+    """Return the state of a shard, as an array of its own."""
+    start, stop = item[0]
+    if isinstance(state, int):
+        return np.ones((stop - start, state))
+    return np.array(state[start:stop])
+
+
+def _shards(source: DataSource, work: ShardWork) -> Iterable[Item]:
+    """Return the shards; where all features are kept, without their rows."""
+    if work.all_kept():
+        return [(span, None) for span in source.shards()]
+    return source.parts()
+
+
 def advance(
     source: DataSource,
     task: Task,
@@ -110,7 +191,7 @@ def advance(
     first: int,
     state: FloatArray | int,
     *steps: Step,
-) -> tuple[list[Partial[SweepSums]], FloatArray, RowLabels | None, FloatArray | None]:
+) -> tuple[list[Partial[Any]], FloatArray, RowLabels | None, FloatArray | None]:
     """Take the rows' state through some steps.
 
     Returns the sums of the last step, whose shards are numbered from ``first``, the new state, and
@@ -121,17 +202,11 @@ def advance(
         walk = _Walk(work, steps, labelled.data.n_columns)
         moved: list[FloatArray] = []
 
-        def visit(item: Item) -> tuple[FloatArray, SweepSums]:
-            start, stop = item[0]
-            if isinstance(state, int):
-                return walk.along(item, np.ones((stop - start, state)))
-            return walk.along(item, np.array(state[start:stop]))
+        def visit(item: Item) -> tuple[FloatArray, Swept]:
+            return walk.along(item, _state_of(item, state))
 
-        def sums() -> Iterator[SweepSums]:
-            parts: Iterable[Item] = source.parts()
-            if work.all_kept():
-                parts = [(span, None) for span in source.shards()]
-            for t, swept in over(visit, labelled.items(parts)):
+        def sums() -> Iterator[Any]:
+            for t, swept in over(visit, labelled.items(_shards(source, work))):
                 moved.append(t)
                 yield swept
 
@@ -152,7 +227,10 @@ def _working(
     with single_threaded_blas(), Pool(task.threads) as pool:
         labelled = _Labelled(source, task, labels)
         over = partial(pool.map, work=source.n_rows * task.feature_map.n_centers)
-        yield labelled, ShardWork(labelled.data, task.feature_map, task.store, features), over
+        work = ShardWork(
+            labelled.data, task.feature_map, task.store, features, task.fused, task.precise
+        )
+        yield labelled, work, over
 
 
 class _Walk:
@@ -164,9 +242,9 @@ class _Walk:
             (step, LaneTable(step.lanes, K) if isinstance(step, Sweep) else None) for step in steps
         ]
 
-    def along(self, item: Item, t: FloatArray) -> tuple[FloatArray, SweepSums]:
+    def along(self, item: Item, t: FloatArray) -> tuple[FloatArray, Swept]:
         """Return the state after all steps, and the sums of the last sweep."""
-        sums = SweepSums.zeros(0, 0, 0)
+        sums: Swept = SweepSums.zeros(0, 0, 0)
         for step, table in self._steps:
             if isinstance(step, Keep):
                 t = np.ascontiguousarray(t[:, step.columns])

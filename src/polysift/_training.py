@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polysift._admm import Settings
-from polysift._batch import IterationHook, solve
+from polysift._batch import IterationHook, gram_sums, solve
 from polysift._calibration import Calibration, calibrate
 from polysift._checkpoint import Checkpoint, digest
 from polysift._crossfit import CALIBRATION_FOLDS, solve_with_folds
@@ -18,12 +18,14 @@ from polysift._engine import Engine
 from polysift._feature_map import FeatureMap, MapSpec, build_feature_map, refuse_overflow
 from polysift._folds import stratified_folds
 from polysift._forecast import Forecast, forecast
+from polysift._fused import worthwhile
 from polysift._labels import find_encoding
 from polysift._memory import Resources, Shape
 from polysift._monitor import Monitor, OutOfTime, WorkersLostError
 from polysift._parallel import Pool, single_threaded_blas
 from polysift._places import HERE, Place
 from polysift._result import Result
+from polysift._sampling import Sample, sample_of, sampling_pays
 from polysift._survey import Questions, Survey, checked_labels
 from polysift._types import FloatArray
 
@@ -56,6 +58,8 @@ class Job:
         How to make probabilities of out-of-fold scores, if at all.
     place : Place
         Where the work is done.
+    gram : str
+        Whether the Gram matrix is "exact", "sampled", or "auto".
     """
 
     spec: MapSpec
@@ -69,6 +73,7 @@ class Job:
     show: bool
     calibration: str | None = None
     place: Place = HERE
+    gram: str = "exact"
 
 
 @dataclass(frozen=True)
@@ -200,7 +205,7 @@ def train(
             shape = _shape(source, job, len(classes), data.weighted)
             resources = _resources(job, shape, source)
             with Pool(resources.threads, resources.in_flight) as pool:
-                means = _Means(place, pool, resources, monitor, checkpoint)
+                means = _Means(place, pool, resources, monitor, checkpoint, shape.sample)
                 if job.calibration is None:
                     result = _solve(data, feature_map, job, begin, means, told)
                     calibration = None
@@ -245,6 +250,7 @@ class _Means:
     resources: Resources
     monitor: Monitor
     checkpoint: Checkpoint | None
+    sample: Sample | None
 
     def engine(self, data: TrainingSet, feature_map: FeatureMap) -> Engine:
         return self.place.engine(
@@ -272,6 +278,8 @@ def _solve(
         monitor=means.monitor,
         checkpoint=means.checkpoint,
         hook=hook,
+        sample=means.sample,
+        pool=means.pool,
     )
 
 
@@ -286,9 +294,17 @@ def _solve_calibrated(
     folds = stratified_folds(data.codes, weights, CALIBRATION_FOLDS)
     data = replace(data, cells=folds.cells, n_cells=folds.n_cells)
     engine = means.engine(data, feature_map)
+    sums = gram_sums(
+        engine,
+        job.settings(data.total_weight(), data.source.dtype),
+        means.sample,
+        means.pool,
+        means.monitor,
+        means.checkpoint,
+    )
     result, scores = solve_with_folds(
         engine,
-        engine.gram(),
+        sums,
         lambda m: job.settings(m, data.source.dtype),
         folds.n_splits,
         means.pool,
@@ -326,8 +342,11 @@ def plan(source: DataSource, job: Job) -> Forecast:
 
 def _resources(job: Job, shape: Shape, source: DataSource) -> Resources:
     """Return how to work; keeping the features pays over the many sweeps of the converged mode."""
-    many = job.settings(1.0, source.dtype).until_converged
-    return job.place.fit_in(job.memory_limit, shape, job.threads, store=many)
+    settings = job.settings(1.0, source.dtype)
+    many = settings.until_converged
+    resources = job.place.fit_in(job.memory_limit, shape, job.threads, store=many)
+    fused = worthwhile(shape.rows, shape.centers, settings.max_iter)
+    return replace(resources, fused=fused, precise=settings.newton)
 
 
 def _shape(source: DataSource, job: Job, classes: int, weighted: bool) -> Shape:
@@ -340,9 +359,22 @@ def _shape(source: DataSource, job: Job, classes: int, weighted: bool) -> Shape:
         weighted=weighted,
         quantiles=job.spec.scaler == "quantile",
     )
-    if job.calibration is None:
-        return shape
-    return replace(shape, cells=CALIBRATION_FOLDS, lanes=1 + CALIBRATION_FOLDS)
+    if job.settings(1.0, source.dtype).newton:
+        shape = replace(shape, itemsize=8, curved=True)
+    if job.calibration is not None:
+        shape = replace(shape, cells=CALIBRATION_FOLDS, lanes=1 + CALIBRATION_FOLDS)
+    return replace(shape, sample=_sample(job, shape, source))
+
+
+def _sample(job: Job, shape: Shape, source: DataSource) -> Sample | None:
+    """Return the rows that stand for all in the Gram matrix; None where all rows are better."""
+    sample = sample_of(shape.rows, shape.centers, job.spec.seed)
+    if job.gram == "exact" or sample is None or shape.curved:
+        return None
+    many = job.settings(1.0, source.dtype).until_converged
+    columns = shape.columns * shape.lanes
+    pays = sampling_pays(sample, shape.centers, shape.features, columns, converged=many)
+    return sample if pays or job.gram == "sampled" else None
 
 
 def _fingerprint(job: Job, prepared: Prepared, begin: Start | None) -> dict[str, Any]:

@@ -1,0 +1,162 @@
+"""The figures behind gram="sampled" in docs/numerics.md.
+
+1. The smallest and the largest eigenvalue of M^-1 (G + rho I), for even samples and for those that
+   are drawn by leverage (degree 6, 300 centers, 20,000 rows; 3 seeds).
+2. Products and what is left of the difference between both models, by the size of the second sample
+   and the tolerance (degree 6).
+3. The converged mode: iterations and objective.
+4. float32 rows: the objective with A'(A p) summed in float32 over few rows, and over many.
+
+The files are read from the folder that POLYSIFT_DATA names.
+Usage: python benchmarks/preconditioner.py [--rows 60000] [--centers 1000]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+from scipy.linalg import eigh
+
+from common import load
+from polysift import FPCClassifier, PolynomialKernelMap, _conjugate, _sampling, _shards
+from polysift._admm import Settings
+from polysift._data import ArraySource, TrainingSet
+from polysift._engine import LocalEngine
+from polysift._feature_map import FeatureMap
+from polysift._parallel import Pool
+from polysift._sampled import sampled_sums
+from polysift._sampling import Draw, Sample
+from polysift._scalers import scaler_from_dict
+
+MAP = {"degree": 6, "centers": "random", "scaler": "standard"}
+
+
+def problem(name: str, m: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return m + 20,000 rows and labels: of a real set, or normal rows with a curved boundary."""
+    rng = np.random.default_rng(0)
+    if name != "normal":
+        X, y = load(name)
+        chosen = rng.permutation(len(y))[: m + 20_000]
+        return X[chosen].astype(np.float32), y[chosen] > 0
+    X = rng.normal(size=(m + 20_000, 8)).astype(np.float32)
+    z = (
+        np.sin(2 * X[:, 0] * X[:, 1])
+        + X[:, 2] * X[:, 3]
+        - np.abs(X[:, 4])
+        + np.cos(3 * X[:, 5]) / 2
+    )
+    return X, (z > np.median(z)) ^ (rng.random(len(X)) < 0.1)
+
+
+def range_of(G: np.ndarray, H: np.ndarray, rho: float) -> str:
+    upper = np.triu(H)
+    M = upper + np.triu(upper, 1).T + rho * np.eye(len(G))
+    values = eigh(G + rho * np.eye(len(G)), M, eigvals_only=True)
+    return f"{values[0]:.2f} to {values[-1]:.2f}"
+
+
+def eigenvalues(name: str, m: int = 20_000, n: int = 300) -> None:
+    X, y = (part[:m] for part in problem(name, m))
+    kernel = PolynomialKernelMap(n_centers=n, random_state=0, **MAP).fit(X)
+    feature_map = FeatureMap(scaler_from_dict(kernel.scaler_), kernel.centers_, 6)
+    with Pool(1) as pool:
+        data = TrainingSet(ArraySource(X), y.astype(int), 2)
+        engine = LocalEngine(data, feature_map, pool)
+        G = engine.gram().G[0]
+        for seed in range(3):
+            even = engine.pick(Draw(seed, 13 * n / m))
+            B = np.empty((even.n_rows, n))
+            engine.features(np.concatenate(even.X), B)
+            drawn = sampled_sums(engine, Sample(m, 4 * n, 8 * n, seed), Settings(1, 1), pool=pool)
+            sizes = range_of(G, B.T @ B * m / 13 / n, 1.0), range_of(G, drawn.G[0], 1.0)
+            print(f"  {name}: {13 * n} even rows {sizes[0]}; drawn by leverage {sizes[1]}")
+
+
+@contextmanager
+def sizes(least: int, tolerance: float) -> Iterator[None]:
+    with (
+        patch.multiple(_sampling, LEAST=least, SHARE=0, WORTHWHILE=0),
+        patch.multiple(_conjugate, TOLERANCE=tolerance, FIRST_PRODUCTS=(0, 0)),
+    ):
+        yield
+
+
+def models(name: str, m: int, n: int) -> None:
+    X, y = problem(name, m)
+    settings: dict[str, Any] = MAP | {"n_centers": n, "random_state": 0}
+    exact = FPCClassifier(**settings).fit(X[:m], y[:m])
+    scores = exact.decision_function(X[m:])
+    shown = f"objective {exact.history_['objective'][-1]:.6f}"
+    print(
+        f"  {name}, {m} rows, {n} centers, exact: {shown}, accuracy {exact.score(X[m:], y[m:]):.5f}"
+    )
+    for least in (2, 4, 8, 16):
+        for tolerance in (0.03, 0.01, 0.003, 0.001):
+            with sizes(least, tolerance):
+                clf = FPCClassifier(**settings, gram="sampled").fit(X[:m], y[:m])
+            found = clf.decision_function(X[m:])
+            print(
+                f"    {5 + least} n rows, tolerance {tolerance}: {clf.n_products_} products, "
+                f"objective {clf.history_['objective'][-1]:.6f}, accuracy "
+                f"{clf.score(X[m:], y[m:]):.5f}, scores differ by "
+                f"{np.linalg.norm(found - scores) / np.linalg.norm(scores):.1e}"
+            )
+
+
+def converged(name: str, m: int = 20_000, n: int = 400) -> None:
+    X, y = problem(name, m)
+    settings: dict[str, Any] = MAP | {"n_centers": n, "random_state": 0, "solver": "converged"}
+    for gram in ("exact", "sampled"):
+        clf = FPCClassifier(**settings, gram=gram).fit(X[:m], y[:m])
+        objective = clf.history_["objective"]
+        marks = ", ".join(
+            f"{objective[min(k, len(objective)) - 1]:.5f}" for k in (20, 50, 100, 200)
+        )
+        print(
+            f"  {name}, {gram}: objective {marks} after 20, 50, 100, 200 iterations; "
+            f"{clf.n_iter_} in all, {objective[-1]:.5f}, accuracy {clf.score(X[m:], y[m:]):.4f}"
+        )
+
+
+def float32_sums(m: int = 20_000) -> None:
+    X, y = load("skin")
+    chosen = np.random.default_rng(0).permutation(len(y))[:m]
+    X, y = X[chosen].astype(np.float32), y[chosen]
+    for rows in (None, 256, 10**6):
+        with patch.object(_shards, "PRODUCT_ROWS", rows or 256):
+            gram = "exact" if rows is None else "sampled"
+            clf = FPCClassifier(10, n_centers=286, random_state=0, gram=gram).fit(X, y)
+        name = "exact" if rows is None else f"sums over {rows} rows at most"
+        print(f"  skin, degree 10, {name}: objective {clf.history_['objective'][-1]:.4f}")
+
+
+def main() -> None:
+    if "POLYSIFT_DATA" not in os.environ:
+        sys.exit("Set POLYSIFT_DATA to the folder of the data sets (covtype_binary.parquet, ...).")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=60_000)
+    parser.add_argument("--centers", type=int, default=1000)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")  # not converged, the floor on rho
+    for title, run in (
+        ("eigenvalues of M^-1 (G + rho I), rho = 1:", eigenvalues),
+        ("converged mode:", converged),
+        ("paper mode:", lambda name: models(name, options.rows, options.centers)),
+    ):
+        print(title)
+        for name in ("covtype_binary", "normal"):
+            run(name)
+    print("float32 rows, paper mode:")
+    float32_sums()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The sections of the benchmark suite; ``benchmarks/run.py`` runs them."""

@@ -1,0 +1,46 @@
+"""Sections that are scripts of their own: run as they are, and what they print is kept."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from suite._report import Report
+from suite._run import Run
+from suite._timing import say
+
+HERE = Path(__file__).resolve().parents[1]
+
+
+def commands(section: str, run: Run) -> list[list[str]]:
+    """Return the scripts of a section with their options."""
+    quick = [] if run.size == "full" else ["--quick"]
+    scale = run.scale or run.pick(1 / 2000, 1 / 40, 1 / 4)
+    return {
+        "memory": [["memory.py", *quick]],
+        "forecast": [["forecast.py", *quick]],
+        "massive": [
+            ["massive.py", "--shape", "susy", "--rows", str(int(4e6 * scale))],
+            ["massive.py", "--shape", "higgs", "--rows", str(int(1e7 * scale))],
+        ],
+        "distributed": [["distributed.py", *([] if run.scale == 1 else ["--quick"])]],
+        "model": [["distributed_model.py"]],
+    }[section]
+
+
+def measure(section: str, run: Run) -> Report:
+    """Run the scripts of a section."""
+    parts = []
+    for script, *options in commands(section, run):
+        words = " ".join(["python", f"benchmarks/{script}", *options])
+        say(words)
+        done = subprocess.run(
+            [sys.executable, str(HERE / script), *options], capture_output=True, text=True
+        )
+        if done.returncode:
+            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+            parts.append(f"$ {words}\nfailed: {last}")
+        else:
+            parts.append(f"$ {words}\n{done.stdout.rstrip()}")
+    return Report(text="\n\n".join(parts))

@@ -1,0 +1,152 @@
+"""Time to equal accuracy, with memory: polysift against kernels, random features and boosted trees.
+
+Each system climbs a ladder of growing models on half of the rows; each model is fitted in a process
+of its own on all threads, and judged on the other half. For each rival the table takes its best
+accuracy, and the cheapest model of polysift that is as accurate or more.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polysift.datasets import available
+from suite._cells import climb, store
+from suite._drawn import Lines, curves, panels
+from suite._ladders import ladders
+from suite._problems import Problem, halves, smooth
+from suite._report import Column, Report, Row, Table, Target
+from suite._run import Run
+from suite._systems import SYSTEMS
+from suite._timing import say
+
+REAL = ("magic", "skin", "covtype_binary")
+DRAWN = "smooth"
+
+FASTER = 3.0
+"""Times as fast as every kernel or random-feature rival."""
+
+CELLS = (
+    Column("data", "data"),
+    Column("title", "system"),
+    Column("params", "model"),
+    Column("seconds", "seconds", ".2f"),
+    Column("accuracy", "test accuracy", ".2%"),
+    Column("megabytes", "memory, MB", ",.0f"),
+    Column("status", "remark"),
+)
+
+SUMMARY = (
+    Column("data", "data"),
+    Column("rival", "rival"),
+    Column("accuracy", "its best accuracy", ".2%"),
+    Column("seconds", "in seconds", ".2f"),
+    Column("megabytes", "MB", ",.0f"),
+    Column("our_accuracy", "polysift's", ".2%"),
+    Column("our_seconds", "in seconds", ".2f"),
+    Column("our_megabytes", "MB", ",.0f"),
+    Column("ratio", "times as fast", ".1f"),
+    Column("verdict", ""),
+)
+
+
+def measure(run: Run) -> Report:
+    """Climb all ladders."""
+    rows: list[Row] = []
+    notes = []
+    for data in run.pick((), REAL, REAL):
+        if available(data):
+            rows += _climbed(run, data, halves(data, run.pick(200, 10_000, None)))
+        else:
+            notes.append(f"{data} is not at hand: set POLYSIFT_DATA to a folder that has it.")
+    drawn = smooth(run.pick(300, 20_000, 1_000_000), test=run.pick(100, 20_000, 100_000))
+    rows += _climbed(run, DRAWN, drawn)
+    sets = dict.fromkeys(row["data"] for row in rows)
+    summary = [line for data in sets for line in _summary(rows, data)]
+    tables = [
+        Table("summary", "Time to equal accuracy", summary, SUMMARY),
+        Table("", "All models", rows, CELLS),
+    ]
+    report = Report(tables, _targets(summary), notes)
+    if run.size != "tiny":
+        report.pictures[""] = _picture(rows)
+    return report
+
+
+def _climbed(run: Run, data: str, problem: Problem) -> list[Row]:
+    m, d = problem.X.shape
+    say(f"{data}: {m:,} x {d}")
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = store(Path(name) / data, problem)
+        for system, ladder in ladders(data, run.size).items():
+            if system in SYSTEMS:
+                rows += climb(folder, system, ladder, run.threads, run.pick(10.0, 10.0, 45.0))
+    about = {"data": data, "rows": m, "d": d}
+    return [about | {"title": SYSTEMS[row["system"]].title} | row for row in rows]
+
+
+def _summary(rows: list[Row], data: str) -> list[Row]:
+    """Return a line for each rival on one data set."""
+    done = [row for row in rows if row["data"] == data and "seconds" in row]
+    ours = [row for row in done if SYSTEMS[row["system"]].kind == "polysift"]
+    found = []
+    for name in dict.fromkeys(row["system"] for row in done):
+        kind = SYSTEMS[name].kind
+        if kind != "polysift":
+            own = [row for row in done if row["system"] == name]
+            found.append({"data": data, "kind": kind} | _against(own, ours))
+    return found
+
+
+def _against(own: list[Row], ours: list[Row]) -> Row:
+    """Compare a rival's best with the cheapest of ours that is as good."""
+    most = max(row["accuracy"] for row in own)
+    best = min((r for r in own if r["accuracy"] == most), key=lambda r: r["seconds"])
+    line: Row = {"rival": best["title"]} | {
+        k: best[k] for k in ("accuracy", "seconds", "megabytes")
+    }
+    good = [row for row in ours if row["accuracy"] >= most]
+    if not good:
+        top = max((row["accuracy"] for row in ours), default=np.nan)
+        return line | {
+            "our_accuracy": top,
+            "ratio": np.nan,
+            "verdict": "polysift does not reach it",
+        }
+    cheap = min(good, key=lambda row: row["seconds"])
+    ratio = best["seconds"] / cheap["seconds"]
+    return line | {
+        "our_accuracy": cheap["accuracy"],
+        "our_seconds": cheap["seconds"],
+        "our_megabytes": cheap["megabytes"],
+        "our_model": f"{cheap['title']}, {cheap['params']}",
+        "ratio": ratio,
+        "verdict": "polysift is faster" if ratio > 1 else "the rival is faster",
+    }
+
+
+def _targets(summary: list[Row]) -> list[Target]:
+    """Return the least ratio of each data set, over the rivals that the target is about."""
+    targets = []
+    for data in dict.fromkeys(row["data"] for row in summary):
+        own = [row for row in summary if row["data"] == data and row["kind"] == "kernel"]
+        if own:
+            # A rival that is more accurate than all of ours is not beaten at any speed.
+            worst = min(own, key=lambda r: r["ratio"] if r["ratio"] == r["ratio"] else 0.0)
+            ratio = worst["ratio"] if worst["ratio"] == worst["ratio"] else 0.0
+            what = f"{data}: times as fast as {worst['rival']}, of kernels the closest"
+            targets.append(Target(what, ratio, FASTER, True, ".1f"))
+    return targets
+
+
+def _picture(rows: list[Row]) -> Any:
+    """Draw accuracy against time, a panel for each data set, each system a curve."""
+    content: dict[str, Lines] = {}
+    for data in dict.fromkeys(row["data"] for row in rows):
+        own = [row for row in rows if row["data"] == data]
+        content[f"{data}, {own[0]['rows']:,} rows"] = curves(own)
+    return panels(content, len(content) * ["seconds to fit"], "test accuracy (%)", log=False)

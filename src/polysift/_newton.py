@@ -1,0 +1,322 @@
+"""Newton's method for the minimum of the hinge loss, through rounded losses that sharpen.
+
+For each label column it minimises the mean of the hinge loss with its kink rounded over a band of
+half-width delta (``_smooth``), and lets delta go to zero. The Hessian is the Gram matrix of the
+rows in the band, over 2 delta m: they are ever fewer. Between Hessians, whose price is that of some
+passes, BFGS updates follow the curvature. All is done in coordinates z in which the features are
+nearly orthonormal: u = T z with T'(G + rho I) T = m I, where the factor of the ADMM gives T.
+
+A pass goes to a point and returns the loss and its gradient there, for the delta that comes next,
+and the slopes along the way from the last point. If they say that the step was too long or too
+short, the next pass goes to where it should have ended. The state of a row is its margin.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from polysift._admm import Factor, Settings
+from polysift._engine import Engine
+from polysift._lanes import Lane
+from polysift._result import HISTORY_COLUMNS, Result, Status, as_history
+from polysift._smooth import FULL, STEPS
+from polysift._sums import SmoothSums
+from polysift._types import FloatArray
+
+START, SHRINK = 1.0, 0.5
+"""The first delta, and the factor by which it shrinks."""
+
+WARM = 2.0**-4
+"""The first delta of a warm start: with a large one it would leave a minimum and come back."""
+
+CENTRED = 0.5
+"""Delta shrinks when a step can gain less than this share of what the rounding hides."""
+
+MEMORY = 0.1
+"""The weight of the former Hessian in the new: it fills directions that no row of the band has."""
+
+CURVED = 0.5
+"""A full step is good if the slope at its end is at most this share of that at its start."""
+
+RATIO = 16.0
+"""Rows of the band times n, relative to all rows, at which a Hessian costs as much as a pass."""
+
+LOOK_BACK = 3
+"""Steps over which the loss must have settled."""
+
+
+@dataclass
+class Column:
+    """One label column on its way.
+
+    Attributes
+    ----------
+    u, dz : ndarray of shape (n,)
+        Where it is, and the step from there, in coordinates z.
+    W, M : ndarray of shape (n, n)
+        The inverse Hessian, and the last Hessian with what it remembers of former ones.
+    g : ndarray of shape (n,)
+        The gradient at u.
+    best_u : ndarray of shape (n,)
+        The point with the smallest loss so far.
+    best : float
+        That loss.
+    delta, next_delta : float
+        The rounding, and that of the next point.
+    length : float
+        How much of the step to take.
+    arrived : bool
+        Whether it stands at u, and the next step is not chosen yet.
+    decrement : float
+        The slope along the step, with its sign changed.
+    gap : float
+        What the rounding hides of the loss, at u.
+    begun, trial : bool
+        Whether a gradient is known, and whether the step may turn out to be of the wrong length.
+    losses : ndarray of shape (LOOK_BACK + 1,)
+        The losses at the last points, the newest first.
+    since : int
+        Passes since the last Hessian.
+    band : float
+        The number of rows in the band at u.
+    warm : bool
+        Whether delta may be too small for where it is.
+    done : bool
+        Whether it is at its end.
+    """
+
+    u: FloatArray
+    dz: FloatArray
+    W: FloatArray
+    M: FloatArray
+    g: FloatArray
+    best_u: FloatArray
+    losses: FloatArray
+    best: float = np.inf
+    delta: float = START
+    next_delta: float = START
+    length: float = 1.0
+    decrement: float = 0.0
+    gap: float = 0.0
+    begun: bool = False
+    trial: bool = True
+    since: int = 0
+    band: float = 0.0
+    arrived: bool = False
+    warm: bool = False
+    done: bool = False
+
+    @classmethod
+    def at(cls, u: FloatArray, dz: FloatArray) -> Column:
+        """Return a column that is at u and goes along dz."""
+        n, none = len(u), np.zeros_like(u)
+        W, M = 2 * START * np.eye(n), np.eye(n) / (2 * START)
+        return cls(u, dz, W, M, none, u, np.full(LOOK_BACK + 1, np.inf))
+
+    def refresh(self, H: FloatArray, m: float) -> None:
+        """Take a new Hessian, 2 delta m times that of the rounded loss, and the step it gives."""
+        n = len(H)
+        self.M = H / (2.0 * self.delta * m) + MEMORY * self.M
+        ridge = 1e-14 * float(np.trace(self.M))
+        while True:
+            try:
+                factor = scipy.linalg.cho_factor(self.M + ridge * np.eye(n), check_finite=False)
+                break
+            except scipy.linalg.LinAlgError:
+                ridge *= 10.0
+        self.W = scipy.linalg.cho_solve(factor, np.eye(n), check_finite=False)
+        self.since = 0
+
+    def follow(self, s: FloatArray, y: FloatArray) -> None:
+        """Make W map the change y of the gradient to the step s: the BFGS update."""
+        sy = float(s @ y)
+        if sy > 1e-10 * np.sqrt(float(s @ s) * float(y @ y)):
+            Wy = self.W @ y
+            cross = np.outer(Wy, s)
+            self.W += (1.0 + y @ Wy / sy) / sy * np.outer(s, s) - (cross + cross.T) / sy
+
+    def aim(self, tol: float) -> None:
+        """Choose the next step from here, and whether delta shrinks on it."""
+        self.dz = -self.W @ self.g
+        self.decrement = -float(self.g @ self.dz)
+        self.length, self.trial, self.begun, self.arrived = 1.0, True, True, False
+        shrinks = self.decrement < CENTRED * self.gap
+        self.next_delta = self.delta * (SHRINK if shrinks else 1.0)
+        if self.warm and self.decrement > self.gap:  # far from a minimum after all
+            self.next_delta = START
+        self.warm = False
+        drop = abs(self.losses[-1] - self.losses[0])
+        self.done = bool(self.left() < tol and drop < tol * self.losses[0])
+
+    def left(self) -> float:
+        """Return about how far the loss is above its minimum, relatively."""
+        loss = float(self.losses[0])
+        if loss == np.inf:  # nobody knows yet
+            return np.nan
+        return (self.decrement + self.gap) / loss if loss > 0.0 else 0.0
+
+    def right_length(self, slopes: FloatArray) -> float:
+        """Return 1 if the full step was good, else where the slope along it is zero."""
+        if abs(slopes[FULL]) <= CURVED * self.decrement:
+            return 1.0
+        up = np.flatnonzero(slopes >= 0.0)
+        if len(up) == 0:
+            return float(STEPS[-1])
+        j = int(up[0])
+        t0, s0 = (STEPS[j - 1], slopes[j - 1]) if j else (0.0, -self.decrement)
+        return float(t0 + (STEPS[j] - t0) * s0 / (s0 - slopes[j]))
+
+
+class NewtonRun:
+    """One run, between the sweeps that an engine does for it; see ``_admm.Run``.
+
+    Parameters
+    ----------
+    factor : Factor
+        The factor of G + rho I over the rows it learns from.
+    Aty : ndarray of shape (n, K)
+        A'y over these rows, which gives the first step: least squares on the labels.
+    settings : Settings
+        ``max_iter`` passes at most, and the tolerance.
+    m : float
+        The total weight of these rows.
+    without : int or None
+        The cell of rows that it does not learn from.
+    """
+
+    def __init__(
+        self,
+        factor: Factor,
+        Aty: FloatArray,
+        settings: Settings,
+        m: float,
+        without: int | None = None,
+    ) -> None:
+        self.factor, self.settings, self.m = factor, settings, m
+        n, K = Aty.shape
+        R = np.triu(factor.cholesky[0])
+        self._T = scipy.linalg.solve_triangular(R, np.eye(n), check_finite=False) * np.sqrt(m)
+        self._first = self._T.T @ Aty / m
+        self.columns = [self._fresh(k) for k in range(K)]
+        self.u = np.zeros_like(Aty)
+        self._without, self._K = without, K
+        self.lane = Lane(n, 1.0, 1.0, without)
+        self.rows: list[dict[str, float]] = []
+        self.iterates, self.products = 0, 0
+        self.status: Status | None = None
+
+    def _fresh(self, k: int) -> Column:
+        return Column.at(np.zeros(self._first.shape[0]), self._first[:, k])
+
+    def start_from(self, engine: Engine, u0: FloatArray) -> None:
+        """Start from other coefficients."""
+        self.columns = [Column.at(np.array(u, float), np.zeros(len(u))) for u in u0.T]
+        for column in self.columns:
+            column.delta = column.next_delta = WARM
+            column.warm = True
+
+    def step(self, du: FloatArray | None = None) -> None:
+        """Go to the next point."""
+        smoothing, u = [], np.empty_like(self.u)  # a new one: columns hold parts of the old
+        for k, column in enumerate(self.columns):
+            along = 0.0 if column.done else column.length
+            u[:, k] = column.u + along * (self._T @ column.dz)
+            line = column.delta if column.begun and column.trial and not column.done else 0.0
+            smoothing.append((column.delta if column.done else column.next_delta, line))
+        self.lane = Lane(self.lane.n, 1.0, 1.0, self._without, tuple(smoothing))
+        self.u = u
+        self.iterates += 1
+
+    def absorb(self, swept: SmoothSums, seconds: float) -> None:
+        """Take in what the sweep at the new point added up."""
+        for k, column in enumerate(self.columns):
+            if not column.done:
+                self._tell(column, k, swept)
+        loss = swept.loss / self.m
+        row = dict.fromkeys(HISTORY_COLUMNS, np.nan) | {"seconds": seconds}
+        row |= {"objective": float(loss.mean()), "training_error": float(swept.wrong[0] / self.m)}
+        self.rows.append(row)
+
+    def _tell(self, column: Column, k: int, swept: SmoothSums) -> None:
+        """Tell a column what was found: it arrives, or sees that its step had another length."""
+        column.since += 1
+        loss = float(swept.loss[k]) / self.m
+        if not np.isfinite(swept.r[:, k]).all():  # beyond the range of numbers: a far shorter step
+            column.length, column.trial = column.length * STEPS[0], False
+            return
+        if column.warm and loss >= 1.0:  # even zeros are better
+            self.columns[k] = self._fresh(k)
+            return
+        if loss < column.best:
+            column.best, column.best_u = loss, self.u[:, k]
+        if column.begun and column.trial:
+            length = column.right_length(swept.slopes[:, k] / self.m)
+            if length != 1.0:
+                column.length, column.trial = length, False
+                return
+        self._arrive(column, k, swept, loss)
+
+    def _arrive(self, column: Column, k: int, swept: SmoothSums, loss: float) -> None:
+        g = -(self._T.T @ swept.r[:, k]) / self.m
+        if column.begun and column.next_delta == column.delta:
+            column.follow(column.length * column.dz, g - column.g)
+        column.u, column.delta, column.g = self.u[:, k], column.next_delta, g
+        column.band, column.gap = float(swept.band[k]), float(swept.gap[k]) / self.m
+        column.losses = np.append(loss, column.losses[:-1])
+        column.arrived, column.done = True, loss == 0.0
+
+    def finish(self, engine: Engine, number: int) -> None:
+        """Fetch the Hessians that are due, choose the next steps, and judge whether to go on."""
+        for k, column in enumerate(self.columns):
+            if column.done or not column.arrived:
+                continue
+            if column.since * RATIO * self.m >= column.band * self.lane.n:
+                column.refresh(engine.curvature(self.lane, number, k, self._T), self.m)
+            column.aim(self.settings.tol)
+        self.rows[-1]["dual_residual"] = float(np.max([c.left() for c in self.columns]))
+        if all(column.done for column in self.columns):
+            zero = all(column.losses[0] == 0.0 for column in self.columns)
+            self.status = Status.ZERO_LOSS if zero else Status.MINIMUM
+        elif len(self.rows) >= self.settings.max_iter:
+            self.status = Status.MAX_ITER
+
+    def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """Return all that is needed to go on, as arrays and plain values."""
+        arrays: dict[str, FloatArray] = {"u": self.u}
+        values: dict[str, Any] = {}
+        for k, column in enumerate(self.columns):
+            for f in fields(column):
+                value = getattr(column, f.name)
+                (arrays if isinstance(value, np.ndarray) else values)[f"{f.name}{k}"] = value
+        return arrays, values
+
+    def restore(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
+        """Go on from what ``saved`` returned."""
+        self.u = arrays["u"]
+        for k, column in enumerate(self.columns):
+            for f in fields(column):
+                key = f"{f.name}{k}"
+                setattr(column, f.name, arrays[key] if key in arrays else values[key])
+
+    def coefficients(self) -> FloatArray:
+        """Return for each column the best point visited; where none was, that on the way to."""
+        u = self.u.copy()
+        for k, column in enumerate(self.columns):
+            if column.best < np.inf:
+                u[:, k] = column.best_u
+        return u
+
+    def result(self) -> Result:
+        """Return the outcome."""
+        u = self.coefficients()
+        if not np.isfinite(u).all():
+            raise FloatingPointError(
+                "The iterations left the finite numbers. Lower the degree, or raise rho."
+            )
+        assert self.status is not None
+        history, factor = as_history(self.rows), self.factor
+        return Result(u, factor.rho, factor.rho_floor, factor.rho_raised, self.status, history)

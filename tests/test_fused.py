@@ -1,0 +1,218 @@
+"""The compiled loops, against NumPy's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+from polysift import FPCClassifier, _fused
+from polysift._data import ArraySource, TrainingSet
+from polysift._distributed import DistributedEngine, Pieces
+from polysift._engine import LocalEngine
+from polysift._feature_map import FeatureMap
+from polysift._lanes import Lane
+from polysift._monitor import Monitor
+from polysift._parallel import Pool
+from polysift._scalers import learn_scaler
+from polysift._statistics import column_statistics
+from polysift._stretches import cut_into_stretches
+from test_distributed import Shaky
+
+pytest.importorskip("numba")
+
+
+def problem(m, d, n, degree, dtype, *, seed=0, scaler="minmax", **more):
+    rng = np.random.default_rng(seed)
+    X = rng.random((m, d)).astype(dtype)
+    source = ArraySource(X)
+    learned = learn_scaler(scaler, column_statistics(X, np.ones(m)), None)
+    centers = learned.transform(rng.random((n, d)))
+    data = TrainingSet(source, rng.integers(0, 2, m).astype(np.int8), 2, **more)
+    return data, FeatureMap(learned, centers, degree)
+
+
+def engines(data, feature_map, **options):
+    return [LocalEngine(data, feature_map, Pool(1), fused=fused, **options) for fused in (0, 1)]
+
+
+def swept(engine, lanes, u, times=3):
+    """Return the sums of the last of some sweeps, and the state after it."""
+    engine.begin(len(lanes))
+    for _ in range(times):
+        sums = engine.sweep(lanes, u)
+    return {**vars(sums), "state": np.array(engine.state)}
+
+
+def assert_alike(found, expected, dtype):
+    """To rounding: sums of thousands of terms, of which some cancel."""
+    rtol = 2e-4 if dtype == np.float32 else 1e-10
+    for name, value in expected.items():
+        scale = max(np.abs(value).max(initial=0.0), 1e-3)
+        np.testing.assert_allclose(found[name], value, rtol=0, atol=rtol * scale, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("m", "d", "n", "degree"),
+    [
+        (1, 1, 1, 1),  # one of each
+        (1000, 1, 1, 3),
+        (33, 2, 55, 9),  # a tile and one row
+        (5003, 8, 101, 6),  # nothing divides
+        (3001, 17, 40, 3),  # just beyond what is unrolled
+        (700, 60, 300, 2),
+    ],
+)
+def test_gram_and_sweep_are_numpys_to_rounding(m, d, n, degree, dtype):
+    data, feature_map = problem(m, d, n, degree, dtype)
+    plain, fused = engines(data, feature_map)
+    expected, found = plain.gram(), fused.gram()
+    rtol = 1e-5 if dtype == np.float32 else 1e-13
+    np.testing.assert_allclose(found.G, expected.G, rtol=rtol)
+    np.testing.assert_allclose(found.Aty, expected.Aty, rtol=0, atol=rtol * expected.Aty.max() * m)
+    u = np.random.default_rng(1).normal(size=(n, 1)) / expected.G.max() ** 0.5 * m**0.5
+    for lane in (Lane(n, 0.1, 1.7), Lane(n, float(m), 1.0)):
+        assert_alike(swept(fused, [lane], u), swept(plain, [lane], u), dtype)
+    found, expected = ({"Gu": e.product([lane], u)} for e in (fused, plain))
+    assert_alike(found, expected, dtype)
+
+
+@pytest.mark.parametrize("degree", [1, 4, 5, 7, 10])
+def test_powers(degree):
+    data, feature_map = problem(50, 3, 7, degree, float)
+    plain, fused = engines(data, feature_map)
+    np.testing.assert_allclose(fused.gram().G, plain.gram().G, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lanes_folds_and_classes(dtype):
+    m, n = 2500, 40
+    rng = np.random.default_rng(3)
+    more = {"cells": rng.integers(-1, 3, m), "n_cells": 3, "weights": rng.random(m)}
+    data, feature_map = problem(m, 8, n, 6, dtype, **more)
+    data = replace(data, codes=rng.integers(0, 3, m), n_classes=3)
+    lanes = [Lane(n, 0.1, 1.7), Lane(n, 0.5, 1.0, 0), Lane(20, 3.0, 1.5, 2)]
+    u = rng.normal(size=(n, 9)) * 1e-2
+    u[20:, 6:] = 0.0
+    plain, fused = engines(data, feature_map)
+    assert_alike(swept(fused, lanes, u), swept(plain, lanes, u), dtype)
+
+
+@pytest.mark.parametrize("lane", [Lane(40, 0.1, 1.7), Lane(40, 0.1, 1.7, 1), Lane(25, 0.1, 1.7)])
+def test_one_lane_with_weights(lane):
+    m, n = 2500, 40
+    rng = np.random.default_rng(3)
+    weights = rng.integers(0, 3, m).astype(float)
+    cells = rng.integers(-1, 3, m)
+    data, feature_map = problem(m, 8, n, 6, float, cells=cells, n_cells=3, weights=weights)
+    u = np.zeros((n, 1))
+    u[: lane.n] = rng.normal(size=(lane.n, 1)) * 1e-2
+    plain, fused = (
+        {**swept(e, [lane], u), "Gu": e.product([lane], u)} for e in engines(data, feature_map)
+    )
+    here = weights > 0  # nobody asks for the others' state
+    plain["state"], fused["state"] = plain["state"][here], fused["state"][here]
+    assert_alike(fused, plain, np.float64)
+
+
+def test_rows_without_weight_may_be_anything():
+    weights = np.ones(3000)
+    weights[5:7] = 0.0
+    data, feature_map = problem(3000, 8, 40, 6, np.float32, weights=weights, scaler=None)
+    data.source.rows(next(data.source.parts())[1])[5:7] = 3e38  # their features overflow
+    u = np.full((40, 1), 1e-4)
+    with np.errstate(over="ignore"):
+        sums = swept(engines(data, feature_map)[1], [Lane(40, 0.1, 1.7)], u)
+    assert all(np.isfinite(value).all() for value in sums.values())
+
+
+@pytest.mark.parametrize(("d", "degree"), [(8, 6), (60, 2)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_same_bits_with_kept_features_threads_and_workers(d, degree, dtype):
+    data, feature_map = problem(9000, d, 40, degree, dtype)
+    u, lanes = np.full((40, 1), 1e-3), [Lane(40, 0.1, 1.7)]
+    first = engines(data, feature_map)[1]
+    expected, product = swept(first, lanes, u), first.product(lanes, u)
+    pieces = Pieces(Shaky(), data.source, cut_into_stretches(data.source.shards(), 1))
+    others = [
+        LocalEngine(data, feature_map, Pool(1), fused=True, store=True),
+        LocalEngine(data, feature_map, Pool(3), fused=True),
+        DistributedEngine(data, feature_map, pieces, monitor=Monitor(), fused=True),
+        DistributedEngine(data, feature_map, pieces, monitor=Monitor(), fused=True, store=True),
+    ]
+    for engine in others:
+        engine.begin(1)
+        for _ in range(2):
+            engine.sweep(lanes, u)
+        for name, value in vars(engine.sweep(lanes, u)).items():
+            np.testing.assert_array_equal(value, expected[name])
+        np.testing.assert_array_equal(engine.product(lanes, u), product)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"solver": "converged", "max_iter": 40}])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_fit(parameters, classes):
+    rng = np.random.default_rng(0)
+    X = rng.random((4000, 8))
+    y = (X[:, :2].sum(axis=1) * classes / 2).astype(int)
+    fits = []
+    for fused in (False, True):
+        with _fused.enabled(fused), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # forty iterations are few
+            fits.append(FPCClassifier(6, 100, random_state=0, **parameters).fit(X, y))
+    plain, fused = fits
+    assert np.any(plain.coef_ != fused.coef_)  # other loops, other rounding
+    np.testing.assert_allclose(fused.history_["objective"], plain.history_["objective"], rtol=1e-5)
+    np.testing.assert_allclose(fused.decision_function(X), plain.decision_function(X), atol=1e-3)
+
+
+def test_sparse_rows_take_numpys_way():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((500, 30), density=0.2, format="csr", rng=rng)
+    y = rng.integers(0, 2, 500)
+    plain = FPCClassifier(2, 40, random_state=0).fit(X, y)
+    with _fused.enabled():
+        fused = FPCClassifier(2, 40, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(plain.coef_, fused.coef_)
+
+
+def test_the_choice_depends_on_the_shape_alone(monkeypatch):
+    assert _fused.worthwhile(2_000_000, 400, 5)
+    assert _fused.worthwhile(50_000, 276, 300)
+    assert not _fused.worthwhile(50_000, 276, 5)
+    assert not _fused.worthwhile(1000, 50, 10**6)
+    with _fused.disabled():
+        assert not _fused.worthwhile(2_000_000, 400, 5)
+    monkeypatch.setattr(_fused, "find_spec", lambda name: None)
+    assert not _fused.worthwhile(2_000_000, 400, 5)
+
+
+def test_numba_is_imported_late_and_needs_no_place_for_its_cache():
+    code = """
+import sys
+import numpy as np
+from polysift import FPCClassifier, _fused
+X = np.random.default_rng(0).random((100, 2))
+y = X[:, 0] > 0.5
+FPCClassifier(2, random_state=0).fit(X, y)
+assert "numba" not in sys.modules
+with _fused.enabled():
+    print(FPCClassifier(2, random_state=0).fit(X, y).score(X, y))
+assert "numba" in sys.modules
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": "", "NUMBA_CACHE_DIR": "/proc/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) > 0.9
