@@ -22,7 +22,7 @@ from polysift._distributed import DistributedEngine, Pieces
 from polysift._engine import LocalEngine
 from polysift._kernel import full_dimension
 from polysift._monitor import Monitor, OutOfTime
-from polysift._newton import LOOK_BACK, MEMORY, START, Column, NewtonRun
+from polysift._newton import LESS, LOOK_BACK, MEMORY, START, Column, NewtonRun
 from polysift._parallel import Pool
 from polysift._result import Status
 from polysift._smooth import STEPS
@@ -74,6 +74,9 @@ class TestColumn:
         H = A.T @ A / (2 * 0.25 * 9) + MEMORY * np.eye(4) / (2 * START)
         np.testing.assert_allclose(column.W @ H, np.eye(4), atol=1e-12)
         assert column.since == 0
+        column.taken, column.M = 1e-3, np.eye(4)
+        column.refresh(A.T @ A, 9.0)  # the last step was far too long: nothing is forgotten
+        np.testing.assert_allclose(column.M, A.T @ A / (2 * 0.25 * 9) + np.eye(4), atol=1e-12)
         column.M = np.zeros((4, 4))
         column.refresh(np.ones((4, 4)), 1.0)  # singular: a ridge helps
         assert np.isfinite(column.W).all() and np.linalg.eigvalsh(column.W)[0] > 0
@@ -399,6 +402,34 @@ def test_a_step_beyond_the_range_of_numbers(rng):
     run.step()
     np.testing.assert_allclose(run.u, STEPS[0] * before)
     assert run.lane.smooth == ((START, 0.0),)
+
+
+def test_a_step_that_ends_above_its_start_is_shortened(rng):
+    engine = engine_for(X, Y, rng.random((20, 3)), 3)
+    settings = newton()
+    G, Aty = engine.gram().over()
+    run = NewtonRun(factorise(G, settings), Aty, settings, engine.total_weight())
+    Batch(engine, [run]).advance(until=2)
+    (column,) = run.columns
+    column.length, column.trial, start = 0.3, False, column.u
+    run.step()
+    swept = SmoothSums.zeros(20, 1, 1)
+    swept.loss[:] = 1.01 * run.m * column.ceiling(run.m)
+    run.absorb(swept, 0.0)
+    assert column.length == pytest.approx(0.3 * LESS) and column.u is start
+
+
+def test_few_rows_per_center():
+    """The Hessian of a band with hardly more rows than centers says little; memory helps."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(900, 6)) ** 3
+    y = np.where(X[:, 0] + X[:, 1] * X[:, 2] + 5 * rng.normal(size=900) > 9, 1, -1)
+    how = {"degree": 3, "max_iter": 150, "random_state": 0}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        best, admm = (FPCClassifier(solver=s, **how).fit(X, y) for s in ("newton", "converged"))
+    assert loss(best, X, y) <= loss(admm, X, y)
+    assert best.history_["objective"][-1] < 1.0
 
 
 def test_the_forecast():

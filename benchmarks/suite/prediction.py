@@ -81,7 +81,7 @@ def _title(system: str) -> str:
 
 
 def _predicted(run: Run, folder: Path, system: str) -> Row:
-    times = run.pick((1, 3), (2, 50), (3, 200))
+    times = run.pick((1, 3), (2, 50), (2, 200))
     with Worker(recall, folder, preload=PRELOAD, threads=run.threads) as worker:
         try:
             row: Row = worker.call(predicting, system, _params(run, system), run.threads, times)

@@ -114,7 +114,7 @@ def _affordable(run: Run, n: int, m: int) -> int:
     """Return the rows whose exact Gram matrix takes no longer than it may."""
     bare, products = bare_gram(n, run.threads, size=run.pick(2**16, 2**22, 2**23))
     speed = products / best_times({"bare": bare}, 2)["bare"]
-    return int(min(m, run.pick(1.0, 8.0, 50.0) * speed / n**2))
+    return int(min(m, run.pick(1.0, 8.0, 35.0) * speed / n**2))
 
 
 def _at(run: Run, folder: Path, n: int, m: int, fewer: int) -> list[Row]:
@@ -147,7 +147,7 @@ def _cell(run: Run, folder: Path, n: int, rows: int, gram: str) -> Row:
 
 def _real(run: Run) -> Table:
     """Fit large models to half of covtype_binary, and rivals beside them."""
-    limit = run.pick(20.0, 20.0, 100.0)
+    limit = run.pick(20.0, 20.0, 80.0)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
         problem = halves(REAL, run.pick(500, 20_000, None))

@@ -98,7 +98,7 @@ def _row(run: Run, pool: Pool, d: int, degree: int, n: int, dtype: str) -> Row:
         "numpy": Bench(shape, pool, fused=False).sweep,
         "plain": plain_blocks(bench, run.threads),
     }
-    times = best_times(works, run.pick(1, 4, 5))
+    times = best_times(works, run.pick(1, 3, 4))
     features = shape.m * n
     rates = {name: features / seconds / 1e9 for name, seconds in times.items()}
     rates["limit"] = limit(d, degree, dtype, run.threads) / 1e9
@@ -109,7 +109,7 @@ def _row(run: Run, pool: Pool, d: int, degree: int, n: int, dtype: str) -> Row:
 
 def _rows(run: Run, d: int, n: int) -> int:
     """Return so many rows that a sweep takes some tenths of a second, whatever d and n."""
-    arithmetic = run.pick(2e7, 8e8, 2e9) / (d + 12)
+    arithmetic = run.pick(2e7, 6e8, 1e9) / (d + 12)
     return int(min(max(arithmetic / n, run.pick(2_048, 8_192, 16_384)), 1_000_000))
 
 

@@ -26,7 +26,8 @@ from polysift._lanes import Lane, LaneTable
 from polysift._monitor import Monitor
 from polysift._parallel import Pool, Span, block_spans, tree_sum
 from polysift._sampling import Draw, Picked
-from polysift._shards import Item, ShardWork
+from polysift._shard_features import Item
+from polysift._shards import ShardWork
 from polysift._sums import GramSums, SweepSums, Swept
 from polysift._types import Block, FloatArray
 

@@ -39,6 +39,9 @@ CENTRED = 0.5
 MEMORY = 0.1
 """The weight of the former Hessian in the new: it fills directions that no row of the band has."""
 
+LESS = 0.1
+"""The share of a step that is tried next where its end lies above its start."""
+
 CURVED = 0.5
 """A full step is good if the slope at its end is at most this share of that at its start."""
 
@@ -67,8 +70,8 @@ class Column:
         That loss.
     delta, next_delta : float
         The rounding, and that of the next point.
-    length : float
-        How much of the step to take.
+    length, taken : float
+        How much of the step to take, and how much of the last one was taken.
     arrived : bool
         Whether it stands at u, and the next step is not chosen yet.
     decrement : float
@@ -100,6 +103,7 @@ class Column:
     delta: float = START
     next_delta: float = START
     length: float = 1.0
+    taken: float = 1.0
     decrement: float = 0.0
     gap: float = 0.0
     begun: bool = False
@@ -118,9 +122,14 @@ class Column:
         return cls(u, dz, W, M, none, u, np.full(LOOK_BACK + 1, np.inf))
 
     def refresh(self, H: FloatArray, m: float) -> None:
-        """Take a new Hessian, 2 delta m times that of the rounded loss, and the step it gives."""
+        """Take a new Hessian, which is 2 delta m times that of the rounded loss.
+
+        If little of the last step was taken, directions without rows in the band were to blame,
+        and the memory of their curvature must not fade.
+        """
         n = len(H)
-        self.M = H / (2.0 * self.delta * m) + MEMORY * self.M
+        memory = min(MEMORY / min(self.taken, 1.0), 1.0)
+        self.M = H / (2.0 * self.delta * m) + memory * self.M
         ridge = 1e-14 * float(np.trace(self.M))
         while True:
             try:
@@ -151,6 +160,10 @@ class Column:
         self.warm = False
         drop = abs(self.losses[-1] - self.losses[0])
         self.done = bool(self.left() < tol and drop < tol * self.losses[0])
+
+    def ceiling(self, m: float) -> float:
+        """Return what the rounded loss at u is at most: the loss, and delta / 4 in the band."""
+        return float(self.losses[0]) + self.delta * self.band / (4.0 * m)
 
     def left(self) -> float:
         """Return about how far the loss is above its minimum, relatively."""
@@ -258,6 +271,9 @@ class NewtonRun:
             if length != 1.0:
                 column.length, column.trial = length, False
                 return
+        elif column.begun and loss > column.ceiling(self.m):  # slopes between two known ones jump
+            column.length *= LESS
+            return
         self._arrive(column, k, swept, loss)
 
     def _arrive(self, column: Column, k: int, swept: SmoothSums, loss: float) -> None:
@@ -265,6 +281,7 @@ class NewtonRun:
         if column.begun and column.next_delta == column.delta:
             column.follow(column.length * column.dz, g - column.g)
         column.u, column.delta, column.g = self.u[:, k], column.next_delta, g
+        column.taken = column.length if column.begun else 1.0
         column.band, column.gap = float(swept.band[k]), float(swept.gap[k]) / self.m
         column.losses = np.append(loss, column.losses[:-1])
         column.arrived, column.done = True, loss == 0.0

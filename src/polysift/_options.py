@@ -257,7 +257,7 @@ class Model:
         float | None, option(MODEL, "alpha / beta relative to trace(G) / n.", "by alpha")
     ] = None
     max_iter: Annotated[
-        int | None, option(MODEL, "Iterations at most.", "5, or 300 for converged", min=1)
+        int | None, option(MODEL, "Iterations at most.", "5; 300 for converged, newton", min=1)
     ] = None
     gram: Annotated[
         Literal["exact", "sampled", "auto"] | None,

@@ -5,17 +5,12 @@ Engines differ in who calls this, and where.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import numpy as np
 
-from polysift._data import TrainingSet
-from polysift._feature_map import BlockFeatures, FeatureMap
-from polysift._fused import FusedRows
 from polysift._lanes import LaneTable
-from polysift._parallel import Span, Workspace, block_spans
+from polysift._parallel import block_spans
 from polysift._sampling import Draw, Picked, leverages
+from polysift._shard_features import GRAM_ROWS, Item, ShardFeatures, shifted_rows, taken_rows
 from polysift._smooth import in_band
 from polysift._sums import (
     GramSums,
@@ -28,65 +23,15 @@ from polysift._sums import (
     predicted_codes,
     weighted_sum,
 )
-from polysift._types import Block, BoolArray, FloatArray, IntArray
+from polysift._types import Block, FloatArray
 
-GRAM_ROWS = 2048
 PRODUCT_ROWS = 256
 STATISTICS_ROWS = 1024, 8192
 STATISTICS_SIZE = 2**17
 
-Item = tuple[Span, Any]
 
-
-def joined_spans(shards: list[Span]) -> list[Span]:
-    """Return runs of neighbouring shards that have some thousand rows each."""
-    spans: list[Span] = []
-    for start, stop in shards:
-        if spans and spans[-1][1] - spans[-1][0] < 4 * GRAM_ROWS:
-            spans[-1] = spans[-1][0], stop
-        else:
-            spans.append((start, stop))
-    return spans
-
-
-class ShardWork:
-    """The work on shards of one training set with one feature map; threads may share it.
-
-    With ``store`` the features that the first sweep computes are kept for those that follow;
-    ``features`` are those that another has kept. ``fused`` asks for the compiled loops,
-    ``precise`` for float64 features also of float32 rows.
-    """
-
-    def __init__(
-        self,
-        data: TrainingSet,
-        feature_map: FeatureMap,
-        store: bool = False,
-        features: FloatArray | None = None,
-        fused: bool = False,
-        precise: bool = False,
-    ) -> None:
-        self._data, self._map = data, feature_map
-        self._dtype = np.dtype(float) if precise else data.source.dtype
-        self.n_centers = feature_map.n_centers
-        self._features = BlockFeatures(feature_map, self._dtype)
-        self._block_rows = feature_map.block_rows(self._dtype)
-        self._work = Workspace()
-        self._stored = features
-        self._kept: set[Span] = set() if features is None else set(data.shards)
-        if store and features is None:
-            self._stored = np.empty((data.source.n_rows, self.n_centers), self._dtype)
-        self._precise = self._features
-        if self._dtype != np.float64:
-            self._precise = BlockFeatures(feature_map, np.float64)
-        self._fused = FusedRows(self._features) if fused and not data.source.sparse else None
-        if self._fused is not None:
-            self._block_rows = self._fused.block_rows or self._block_rows
-
-    def spans(self) -> list[Span]:
-        """Return the borders for ``gram``: the shards, or runs of them where cells cut them up."""
-        shards = self._data.shards
-        return shards if self._data.cells is None else joined_spans(shards)
+class ShardWork(ShardFeatures):
+    """The work on shards; see ``ShardFeatures`` for its parameters."""
 
     def gram(self, item: Item) -> GramSums:
         """Return A' Omega A and A' Omega y, both summed in float64 also for float32 features."""
@@ -96,7 +41,7 @@ class ShardWork:
         sums = GramSums.zeros(data.n_cells, n, data.n_columns)
         product = self._work.array("product", (n, n), float)
         for cell, rows in self._rows_by_cell(span, GRAM_ROWS):
-            A = self._gram_features(_taken(X, rows, span[0]))
+            A = self._gram_features(taken_rows(X, rows, span[0]))
             y, weights = data.labels_of(rows), data.weights_of(rows)
             if weights is not None:
                 A[weights == 0] = 0.0  # such rows were not surveyed, and may overflow
@@ -107,35 +52,6 @@ class ShardWork:
             sums.G[cell] += product
             sums.Aty[cell] += A.T @ y
         return sums
-
-    def _rows_by_cell(self, span: Span, limit: int) -> Iterator[tuple[int, slice | IntArray]]:
-        """Yield each cell of a span with its rows, at most ``limit`` at a time."""
-        if self._data.cells is None:
-            for lo, hi in block_spans(span, limit):
-                yield 0, slice(lo, hi)
-            return
-        cells = self._data.cells[span[0] : span[1]]
-        order = np.argsort(cells, kind="stable")
-        borders = np.searchsorted(cells[order], np.arange(self._data.n_cells + 1))
-        for cell in range(self._data.n_cells):
-            for lo, hi in block_spans((int(borders[cell]), int(borders[cell + 1])), limit):
-                yield cell, span[0] + order[lo:hi]
-
-    def _gram_features(self, X: Block) -> FloatArray:
-        """Return the features of many rows as float64, made in blocks that fit the cache."""
-        A = self._work.array("A", (X.shape[0], self._map.n_centers), float)
-        for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
-            if self._dtype == A.dtype:
-                self._block_features(X[lo:hi], A[lo:hi])
-            else:
-                A[lo:hi] = self._block_features(X[lo:hi])
-        return A
-
-    def _block_features(self, X: Block, out: FloatArray | None = None) -> FloatArray:
-        """Return the features of a block, in ``out`` or in scratch space, by the fastest way."""
-        if self._fused is None:
-            return self._features(X, out)
-        return self._fused.features(X, out)
 
     def sweep(self, item: Item, lanes: LaneTable, u: FloatArray, state: FloatArray) -> Swept:
         """Visit the rows of a shard with new coefficients and move their state.
@@ -159,14 +75,6 @@ class ShardWork:
         if self._stored is not None:
             self._kept.add(span)
         return sums
-
-    def all_kept(self) -> bool:
-        """Return whether a sweep needs no rows any more."""
-        return len(self._kept) == len(self._data.shards)
-
-    def kept_features(self) -> FloatArray | None:
-        """Return the features of all rows, if they are kept."""
-        return self._stored if self.all_kept() else None
 
     def _sweep_rows(
         self,
@@ -234,16 +142,6 @@ class ShardWork:
         y = self._data.labels_of(rows)
         self._fused.sweep(X, stored, u, t, y, counts, absent, lanes, sums)
 
-    def _fused_for(self, lanes: LaneTable) -> FusedRows | None:
-        """Return the compiled loops where a pass has one column, which uses all centers."""
-        return self._fused if lanes.groups == [(self.n_centers, slice(0, 1))] else None
-
-    def _counts(self, rows: slice, lanes: LaneTable) -> tuple[FloatArray | None, BoolArray | None]:
-        """Return how often rows count, and which have no weight at all."""
-        weights = self._data.weights_of(rows)
-        cells = None if self._data.cells is None else self._data.cells[rows]
-        return lanes.multiplicities(weights, cells), None if weights is None else weights == 0
-
     def pick(self, item: Item, draw: Draw) -> Picked:
         """Return the rows of a span that are in a sample.
 
@@ -255,7 +153,7 @@ class ShardWork:
         X = data.source.rows(part)
         picked = Picked(np.zeros((data.n_cells, n, data.n_columns)), np.zeros(data.n_cells))
         for cell, rows in self._rows_by_cell(span, self._block_rows):
-            block, weights = _taken(X, rows, span[0]), data.weights_of(rows)
+            block, weights = taken_rows(X, rows, span[0]), data.weights_of(rows)
             numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
             leverage = None
             if draw.sketch is not None:
@@ -269,14 +167,6 @@ class ShardWork:
                 counts = counts * weights
             picked.append(block[taken], counts[taken], cell)
         return picked
-
-    def _present_features(
-        self, X: Block, weights: FloatArray | None, out: FloatArray | None = None
-    ) -> FloatArray:
-        A = self._block_features(X, out)
-        if weights is not None:
-            A[weights == 0] = 0.0  # such rows were not surveyed, and may overflow
-        return A
 
     def _add_start(
         self,
@@ -374,18 +264,6 @@ class ShardWork:
             H += B.T @ B
         return H
 
-    def _chosen_features(self, X: Block, rows: IntArray) -> FloatArray:
-        """Return the features of some rows of a shard, in float64, as a sweep computes them.
-
-        They are taken from whole blocks: BLAS rounds a row by how many others are with it.
-        """
-        A = self._work.array("A", (len(rows), self.n_centers), float)
-        for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
-            first, last = np.searchsorted(rows, (lo, hi))
-            if first < last:
-                A[first:last] = self._block_features(X[lo:hi])[rows[first:last] - lo]
-        return A
-
     def scores(self, item: Item, lanes: LaneTable, coefficients: list[FloatArray]) -> FloatArray:
         """Return the scores of the rows of a shard, by the coefficients (n, columns) of their cell.
 
@@ -398,19 +276,9 @@ class ShardWork:
         for cell, rows in self._rows_by_cell(span, limit):
             if cell >= len(coefficients):
                 continue
-            A, u = self._precise(_taken(X, rows, span[0])), coefficients[cell]
+            A, u = self._precise(taken_rows(X, rows, span[0])), coefficients[cell]
             values = np.empty((len(A), lanes.n_columns))
             for n, columns in lanes.groups:
                 values[:, columns] = A[:, :n] @ u[:n, columns]
-            out[_shifted(rows, span[0])] = values
+            out[shifted_rows(rows, span[0])] = values
         return out
-
-
-def _shifted(rows: slice | IntArray, first: int) -> slice | IntArray:
-    if isinstance(rows, slice):
-        return slice(rows.start - first, rows.stop - first)
-    return rows - first
-
-
-def _taken(X: Block, rows: slice | IntArray, first: int) -> Block:
-    return X[_shifted(rows, first)]

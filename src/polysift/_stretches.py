@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from polysift._parallel import FAN_IN, Span, partial_sums
-from polysift._shards import joined_spans
+from polysift._shard_features import joined_spans
 
 SHORT = 2**16
 """Rows below which a task takes so little time that its way to a worker counts."""

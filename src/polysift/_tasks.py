@@ -22,7 +22,8 @@ from polysift._labels import Encoding, label_part
 from polysift._lanes import Lane, LaneTable
 from polysift._parallel import Partial, Pool, partial_sums, single_threaded_blas
 from polysift._sampling import Draw, Picked
-from polysift._shards import Item, ShardWork
+from polysift._shard_features import Item
+from polysift._shards import ShardWork
 from polysift._sums import GramSums, SweepSums, Swept
 from polysift._survey import Questions, Survey, checked_labels, checked_weights, survey_shards
 from polysift._types import FloatArray, IntArray
