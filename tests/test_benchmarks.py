@@ -119,6 +119,22 @@ def test_plain_blocks_do_what_the_engine_does(dtype):
             np.testing.assert_allclose(plain(), sums.r[:, 0], rtol=close)
 
 
+def model(title, accuracy, seconds):
+    about = {"title": title, "params": "", "megabytes": 1.0}
+    return about | {"accuracy": accuracy, "seconds": seconds}
+
+
+def test_time_to_equal_accuracy():
+    against = module("suite.rivals")._against
+    ours = [model("ours", 0.8, 1.0), model("ours", 0.9, 2.0), model("ours", 0.89, 4.0)]
+    rival = [model("theirs", 0.7, 0.5), model("theirs", 0.85, 6.0)]
+    line = against(rival, ours)
+    assert (line["our_seconds"], line["ratio"], line["least"]) == (2.0, 3.0, 0.5)
+    line = against([*rival, model("theirs", 0.95, 1.0)], ours)
+    assert line["verdict"] == "polysift does not reach it" and line["our_accuracy"] == 0.9
+    assert np.isnan(line["ratio"]) and line["least"] == 0.5
+
+
 def test_what_takes_too_long_is_left_out(monkeypatch):
     cells = module("suite._cells")
     done = []

@@ -16,8 +16,8 @@ Lines = dict[str, tuple[list[float], list[float]]]
 
 LOOKS = (*STYLES, (INK, "X", "--"), (GREY, "h", "-."))
 
-WIDTH, HEIGHT, LEGEND = 4.2, 3.2, 0.6
-"""Inches of a panel, and of the legend below all."""
+WIDTH, HEIGHT, LINE, LETTER = 4.2, 3.2, 0.2, 0.085
+"""Inches of a panel, and of a line and a letter of the legend below all."""
 
 SHORT = 100.0
 """Up to this ratio of its ends an axis has ticks at 1, 2 and 5, else at powers of ten."""
@@ -64,7 +64,9 @@ def panels(
     names = list(dict.fromkeys(name for lines in content.values() for name in lines))
     columns = min(2, len(content))
     rows = -(-len(content) // columns)
-    figure, axes = new_figure(rows, columns, width=WIDTH * columns, height=HEIGHT * rows + LEGEND)
+    across_legend = max(1, int(WIDTH * columns / (0.6 + LETTER * max(map(len, names)))))
+    height = HEIGHT * rows + LINE * (1 - (-len(names) // across_legend))
+    figure, axes = new_figure(rows, columns, width=WIDTH * columns, height=height)
     flat = list(axes.flat) if rows * columns > 1 else [axes]
     for ax in flat[len(content) :]:
         ax.set_axis_off()
@@ -84,7 +86,7 @@ def panels(
     figure.legend(
         handles=[handles[name] for name in names],
         loc="outside lower center",
-        ncols=min(len(names), 2 * columns),
+        ncols=min(len(names), across_legend),
         fontsize=TEXT_SIZE,
         frameon=False,
     )

@@ -141,10 +141,10 @@ def _targets(summary: list[Row]) -> list[Target]:
         own = [row for row in summary if row["data"] == data and row["kind"] == "kernel"]
         if own:
             # A rival that is more accurate than all of ours is not beaten at any speed.
-            worst = min(own, key=lambda r: r["ratio"] if r["ratio"] == r["ratio"] else 0.0)
-            ratio = worst["ratio"] if worst["ratio"] == worst["ratio"] else 0.0
-            what = f"{data}: times as fast as {worst['rival']}, of kernels the closest"
-            targets.append(Target(what, ratio, FASTER, True, ".1f"))
+            worst = min(own, key=lambda row: np.nan_to_num(row["ratio"]))
+            why = "more accurate than all of ours" if np.isnan(worst["ratio"]) else "the closest"
+            what = f"{data}: times as fast as {worst['rival']}, {why}"
+            targets.append(Target(what, float(np.nan_to_num(worst["ratio"])), FASTER, True, ".1f"))
     return targets
 
 
