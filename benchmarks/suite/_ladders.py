@@ -45,16 +45,16 @@ OURS: dict[str, tuple[list[Params], list[Params]]] = {
         _ours("standard", (2, 100), (2, 231), (3, 1000)),
     ),
 }
-"""The ladders of the paper's solver and of the converged one."""
+"""The ladders of the paper's solver and of Newton's method."""
 
 
 def ladders(data: str, size: str) -> dict[str, list[Params]]:
     """Return the ladder of each system for a data set; in the smallest runs, its first rung."""
     sigma, nystroem, fourier = WIDTHS[data]
-    paper, converged = OURS[data]
+    paper, newton = OURS[data]
     found = {
         "paper": paper,
-        "converged": converged,
+        "newton": newton,
         "falkon": _rungs("n_centers", SIZES, sigma_scale=sigma),
         "nystroem": _rungs("n_components", (50, *SIZES), gamma_scale=nystroem),
         "rbf_sampler": _rungs("n_components", SIZES, gamma_scale=fourier),

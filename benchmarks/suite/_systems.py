@@ -52,12 +52,17 @@ class System:
 
 def paper(threads: int, **params: Any) -> Any:
     """Return the paper's solver."""
-    return FPCClassifier(n_jobs=threads, random_state=0, **params)
+    return FPCClassifier(gram="auto", n_jobs=threads, random_state=0, **params)
 
 
 def converged(threads: int, **params: Any) -> Any:
     """Return the converged solver."""
     return FPCClassifier(solver="converged", n_jobs=threads, random_state=0, **params)
+
+
+def newton(threads: int, **params: Any) -> Any:
+    """Return Newton's method to the same minimum."""
+    return FPCClassifier(solver="newton", n_jobs=threads, random_state=0, **params)
 
 
 def falkon(threads: int, **params: Any) -> Any:
@@ -120,6 +125,7 @@ SYSTEMS = {
     for system in (
         System("paper", "polysift, paper", "polysift", paper, "n_centers", 1.8),
         System("converged", "polysift, converged", "polysift", converged, "n_centers", 1.5),
+        System("newton", "polysift, newton", "polysift", newton, "n_centers", 1.5),
         System("falkon", "FALKON", "kernel", falkon, "n_centers", 1.2),
         System("nystroem", "Nystroem + LinearSVC", "kernel", nystroem, "n_components", 1.2),
         System("rbf_sampler", "RBFSampler + Ridge", "kernel", rbf_sampler, "n_components", 1.5),

@@ -309,6 +309,7 @@ def _walk(d: int, degree: int) -> Callable[..., None]:
             if since >= RESIDUAL_ROWS:
                 _flush(part, r)
                 since = 0
-        _flush(part, r)
+        if task != FEATURES:  # r is empty then
+            _flush(part, r)
 
     return loop
