@@ -1,7 +1,8 @@
 """The figures behind gram="sampled" in docs/numerics.md.
 
 1. The smallest and the largest eigenvalue of M^-1 (G + rho I), for even samples and for those that
-   are drawn by leverage (degree 6, 300 centers, 20,000 rows; 3 seeds).
+   are drawn by leverage (degree 6, 300 centers, 20,000 rows; 3 seeds), and for the Gram matrix of
+   all rows summed in float32, whose rounding errors ask for a larger rho.
 2. Products and what is left of the difference between both models, by the size of the second sample
    and the tolerance (degree 6).
 3. The converged mode: iterations and objective.
@@ -56,9 +57,9 @@ def problem(name: str, m: int) -> tuple[np.ndarray, np.ndarray]:
     return X, (z > np.median(z)) ^ (rng.random(len(X)) < 0.1)
 
 
-def range_of(G: np.ndarray, H: np.ndarray, rho: float) -> str:
+def range_of(G: np.ndarray, H: np.ndarray, rho: float, own: float | None = None) -> str:
     upper = np.triu(H)
-    M = upper + np.triu(upper, 1).T + rho * np.eye(len(G))
+    M = upper + np.triu(upper, 1).T + (own or rho) * np.eye(len(G))
     values = eigh(G + rho * np.eye(len(G)), M, eigvals_only=True)
     return f"{values[0]:.2f} to {values[-1]:.2f}"
 
@@ -78,6 +79,24 @@ def eigenvalues(name: str, m: int = 20_000, n: int = 300) -> None:
             drawn = sampled_sums(engine, Sample(m, 4 * n, 8 * n, seed), Settings(1, 1), pool=pool)
             sizes = range_of(G, B.T @ B * m / 13 / n, 1.0), range_of(G, drawn.G[0], 1.0)
             print(f"  {name}: {13 * n} even rows {sizes[0]}; drawn by leverage {sizes[1]}")
+        A = np.empty((m, n))
+        engine.features(X, A)
+    rough = in_float32(A)
+    own = np.finfo(np.float32).eps * np.trace(rough)
+    while np.linalg.eigvalsh(rough + own * np.eye(n))[0] <= 0:
+        own *= 2
+    print(
+        f"  {name}: all rows in float32 {range_of(G, rough, 1.0, own)}, with rho = {own:.3g} in M"
+    )
+
+
+def in_float32(A: np.ndarray) -> np.ndarray:
+    """Return A'A, summed in float32 over blocks of rows and from block to block."""
+    G = np.zeros((A.shape[1], A.shape[1]), np.float32)
+    for first in range(0, len(A), 2048):
+        block = A[first : first + 2048].astype(np.float32)
+        G += block.T @ block
+    return G.astype(float)
 
 
 @contextmanager

@@ -6,6 +6,8 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,13 +18,14 @@ from polysift import FPCClassifier, _fused
 from polysift._data import ArraySource, TrainingSet
 from polysift._distributed import DistributedEngine, Pieces
 from polysift._engine import LocalEngine
-from polysift._feature_map import FeatureMap
+from polysift._feature_map import BlockFeatures, FeatureMap, MapSpec, build_feature_map
 from polysift._lanes import Lane
 from polysift._monitor import Monitor
 from polysift._parallel import Pool
 from polysift._scalers import learn_scaler
 from polysift._statistics import column_statistics
 from polysift._stretches import cut_into_stretches
+from polysift._survey import survey
 from test_distributed import Shaky
 
 pytest.importorskip("numba")
@@ -82,6 +85,28 @@ def test_gram_and_sweep_are_numpys_to_rounding(m, d, n, degree, dtype):
         assert_alike(swept(fused, [lane], u), swept(plain, [lane], u), dtype)
     found, expected = ({"Gu": e.product([lane], u)} for e in (fused, plain))
     assert_alike(found, expected, dtype)
+
+
+@pytest.mark.parametrize("kind", ["minmax", "standard", "quantile", None])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scaling(kind, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3)).astype(dtype)
+    X[:, 1], X[:100, 2] = 2.0, X[0, 2]  # a constant, and ties
+    source = ArraySource(X)
+    spec = MapSpec(2, 5, "random", kind, 0)
+    with Pool(1) as pool:
+        found = survey(source, spec.questions(3, labels=False), pool)
+    features = BlockFeatures(build_feature_map(spec, found, dtype), dtype)
+    rows = (3 * rng.normal(size=(200, 3))).astype(dtype)  # some lie outside
+    expected = features.rows(rows)
+    same = np.testing.assert_array_equal
+    if kind == "quantile":
+        same = partial(np.testing.assert_allclose, rtol=1e-6 if dtype == np.float32 else 1e-12)
+    fused = _fused.FusedRows(features)
+    rows.flags.writeable = False
+    for given in (rows, np.asfortranarray(rows), rows[::-1][::-1]):
+        same(fused._scaled(given), expected)
 
 
 @pytest.mark.parametrize("degree", [1, 4, 5, 7, 10])
@@ -216,3 +241,36 @@ assert "numba" in sys.modules
     )
     assert run.returncode == 0, run.stderr
     assert float(run.stdout) > 0.9
+
+
+def test_no_loop_leaves_its_arrays():
+    """Numba checks no index unless it is asked to: what lies outside would be overwritten."""
+    code = """
+import numpy as np
+from polysift._engine import LocalEngine
+from polysift._lanes import Lane
+from polysift._parallel import Pool
+from test_fused import problem
+for d in (3, 20):
+    data, feature_map = problem(2050, d, 7, 3, np.float32)
+    u = np.full((7, 1), 1e-2)
+    for store in (False, True):
+        engine = LocalEngine(data, feature_map, Pool(1), fused=True, store=store)
+        engine.begin(1)
+        engine.gram()
+        for lane in (Lane(7, 0.1, 1.7), Lane(7, 1.0, 1.0, None, ((0.5, 0.5),))):
+            for _ in range(2):
+                engine.sweep([lane], u)
+        engine.product([lane], u)
+        engine.begin(2)
+        engine.sweep([Lane(7, 0.1, 1.7), Lane(5, 0.1, 1.7)], np.hstack([u, u]))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(__file__).parent,
+        env={"PATH": "", "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": "/proc/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr

@@ -37,6 +37,7 @@ def test_peak_memory_of_many_rows(rows):
     )
     size, after_fit, after = map(int, run.stdout.split())
     # The whole process counts, interpreter and libraries included; the features alone are 1 GB
-    # for a quarter of a million rows.
-    assert after_fit < size + 300e6
-    assert after < size + 300e6
+    # for a quarter of a million rows. A million are worth compiling for, and numba takes its part.
+    libraries = 300e6 if rows < 10**6 else 420e6
+    assert after_fit < size + libraries
+    assert after < size + libraries

@@ -163,7 +163,7 @@ class LocalEngine:
         parts = self._pool.map(
             lambda item: self._work.product(item, table, P),
             self._items(),
-            work=self._features_per_pass,
+            **self._how,
         )
         return tree_sum(self._watch("product", self._data.shards, parts), operator.add)
 
@@ -202,7 +202,7 @@ class LocalEngine:
         def visit(item: Item) -> Swept:
             return self._work.sweep(item, table, u, self.state[slice(*item[0])])
 
-        parts = self._pool.map(visit, self._items(), work=self._features_per_pass)
+        parts = self._pool.map(visit, self._items(), **self._how)
         return tree_sum(self._watch("sweep", self._data.shards, parts), SweepSums.add)
 
     def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:
@@ -230,6 +230,14 @@ class LocalEngine:
         self._work.sweep(item, table, u, state)
         seconds = perf_counter() - began
         return seconds * self._data.source.n_rows / (span[1] - span[0]) / self._pool.n_threads
+
+    @property
+    def _how(self) -> dict[str, int]:
+        """How threads take shards: where rows are at hand, some at a time, eight times each."""
+        together = 1
+        if not self._data.source.unit_bytes:
+            together = max(1, len(self._data.shards) // (8 * self._pool.n_threads))
+        return {"work": self._features_per_pass, "together": together}
 
     def _items(self) -> Iterable[Item]:
         """Return the shards; where all features are kept, without their rows."""

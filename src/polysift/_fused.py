@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import fields
 from importlib.util import find_spec
 from typing import Any
 
@@ -17,7 +16,8 @@ import numpy as np
 from polysift._feature_map import BlockFeatures
 from polysift._lanes import LaneTable
 from polysift._parallel import Workspace, block_spans
-from polysift._sums import SmoothSums, SweepSums, Swept
+from polysift._scalers import AffineScaler, QuantileScaler
+from polysift._sums import SmoothSums, SweepSums, Swept, names_of
 from polysift._types import BoolArray, FloatArray
 
 WORTHWHILE = 10**9
@@ -95,7 +95,7 @@ class FusedRows:
         if out is None:
             out = self._work.array("block", (len(block), self._n), dtype)
         rows = (none,) * 3
-        X, columns = self._features.rows(block), (none.astype(dtype), none)
+        X, columns = self._scaled(block), (none.astype(dtype), none)
         self._go(self._kernels.FEATURES, X, out, columns, rows, (1.0, 1.0, none))
         return out
 
@@ -128,8 +128,8 @@ class FusedRows:
             return
         found = np.zeros(8)
         self._go(self._kernels.SWEEP, X, stored, columns, rows, (lanes.gamma, lanes.relax, found))
-        for f, value in zip(fields(sums)[1:], found, strict=True):
-            getattr(sums, f.name)[0] += value
+        for name, value in zip(names_of(SweepSums)[1:], found, strict=True):
+            getattr(sums, name)[0] += value
 
     def product(
         self,
@@ -147,10 +147,24 @@ class FusedRows:
         X, columns = self._rows(block, absent), (p[:, 0], r[:, 0])
         self._go(self._kernels.PRODUCT, X, stored, columns, rows, (1.0, 1.0, none))
 
+    def _scaled(self, block: FloatArray) -> FloatArray:
+        """Return rows as ``BlockFeatures.rows`` does; NumPy is slow where rows are short."""
+        block = np.ascontiguousarray(block)
+        X = self._work.array("X", (len(block), block.shape[1] + 1), self._features.dtype)
+        scaler = self._features.map.scaler
+        if isinstance(scaler, AffineScaler):
+            limits = scaler.low, scaler.high
+            self._kernels.scale_affinely(block, *limits, scaler.offset, scaler.scale, X)
+        else:
+            assert isinstance(scaler, QuantileScaler)
+            knots = scaler.values, scaler.levels
+            self._kernels.scale_by_quantiles(block, *knots, scaler.counts, X)
+        return X
+
     def _rows(self, block: FloatArray | None, absent: BoolArray | None) -> FloatArray | None:
         if block is None:
             return None
-        X = self._features.rows(block)
+        X = self._scaled(block)
         if absent is not None:
             X[absent, :-1] = 0.0  # such rows were not surveyed, and may overflow
         return X
@@ -198,8 +212,8 @@ class FusedRows:
         residual, found = np.empty(f.shape, self._features.dtype), np.zeros((7, *columns))
         steps = (np.full(columns, value) for value in (lanes.gamma, lanes.relax))
         self._kernels.settle_columns(f, t, y, _each(counts, f.shape), *steps, residual, found)
-        for field, value in zip(fields(sums)[1:-1], found, strict=True):
-            getattr(sums, field.name)[:] += value
+        for name, value in zip(names_of(SweepSums)[1:-1], found, strict=True):
+            getattr(sums, name)[:] += value
         return residual
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit
 
 from polysift._smooth import STEPS
-from polysift._types import FloatArray
+from polysift._types import FloatArray, IntArray
 
 UNROLLED = 16
 """Rows of more columns than that are multiplied with the centers by BLAS, before the loop."""
@@ -47,6 +47,51 @@ def compiled(function: F) -> F:
 def tile_rows(n: int, itemsize: int) -> int:
     """Return the rows of a tile: by n and dtype alone, since borders reach the last bit."""
     return int(np.clip(TILE_BYTES // (n * itemsize) // 4 * 4, 4, TILE_ROWS))
+
+
+@compiled
+def scale_affinely(
+    X: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    offset: FloatArray,
+    scale: FloatArray,
+    out: FloatArray,
+) -> None:
+    """Scale rows as ``AffineScaler`` does, and set the last column to one."""
+    rows, d = X.shape
+    for i in range(rows):
+        for j in range(d):
+            clipped = min(max(np.float64(X[i, j]), low[j]), high[j])
+            out[i, j] = (clipped - offset[j]) * scale[j]
+        out[i, d] = 1.0
+
+
+@compiled
+def scale_by_quantiles(
+    X: FloatArray, values: FloatArray, levels: FloatArray, counts: IntArray, out: FloatArray
+) -> None:
+    """Scale rows as ``QuantileScaler`` does, and set the last column to one."""
+    rows, d = X.shape
+    unit = 1.0 / np.sqrt(np.float64(d))
+    for i in range(rows):
+        for j in range(d):
+            x, low, high = np.float64(X[i, j]), 0, counts[j] - 1
+            if x <= values[j, 0]:
+                q = levels[j, 0]
+            elif x >= values[j, high]:
+                q = levels[j, high]
+            else:
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    if x < values[j, middle]:
+                        high = middle
+                    else:
+                        low = middle
+                share = (x - values[j, low]) / (values[j, high] - values[j, low])
+                q = levels[j, low] + share * (levels[j, high] - levels[j, low])
+            out[i, j] = (2.0 * q - 1.0) * unit
+        out[i, d] = 1.0
 
 
 @compiled

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache, reduce
-from itertools import pairwise
+from itertools import islice, pairwise
 from math import prod
 from typing import Any, Generic, TypeVar
 
@@ -186,15 +186,22 @@ class Pool:
             self._executor.shutdown(cancel_futures=True)
 
     def map(
-        self, fn: Callable[[T], R], items: Iterable[T], *, work: int = SMALL_WORK
+        self, fn: Callable[[T], R], items: Iterable[T], *, work: int = SMALL_WORK, together: int = 1
     ) -> Iterator[R]:
         """Yield ``fn(item)`` in the order of ``items``.
 
         ``work`` counts the features to compute; where they are few, no thread is used, since
-        handing them over would cost more than doing them.
+        handing them over would cost more than doing them. So many items ``together`` are handed
+        over at a time.
         """
         if self.n_threads < 2 or work < SMALL_WORK:
             yield from map(fn, items)
+            return
+        if together > 1:
+            left = iter(items)
+            runs = iter(lambda: list(islice(left, together)), [])
+            for found in self.map(lambda run: [fn(item) for item in run], runs, work=work):
+                yield from found
             return
         if self._executor is None:
             self._executor = ThreadPoolExecutor(self.n_threads, initializer=_limit_here)

@@ -5,8 +5,8 @@ Labels are gone here: f, v and q are margins, that is multiplied by y.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,17 +17,22 @@ from polysift._types import FloatArray
 S = TypeVar("S", bound="_Sums")
 
 
+def names_of(kind: Any) -> tuple[str, ...]:
+    """Return the fields of sums; ``dataclasses.fields`` takes a while, and shards are many."""
+    return tuple(kind.__dataclass_fields__)
+
+
 class _Sums:
     """Arrays that add up, field by field."""
 
     def add(self: S, other: S) -> S:
         """Add ``other``, in place unless this one must not be written to."""
-        for f in fields(self):  # type: ignore[arg-type]
-            total = getattr(self, f.name)
+        for name in names_of(type(self)):
+            total = getattr(self, name)
             if total.flags.writeable:
-                total += getattr(other, f.name)
+                total += getattr(other, name)
             else:  # it lies in memory that processes share
-                setattr(self, f.name, total + getattr(other, f.name))
+                setattr(self, name, total + getattr(other, name))
         return self
 
 
@@ -100,14 +105,14 @@ class SweepSums(_Sums):
     @classmethod
     def zeros(cls, n: int, columns: int, lanes: int) -> SweepSums:
         """Return empty sums."""
-        per_column = {f.name: np.zeros(columns) for f in fields(cls)[1:-1]}
-        return cls(r=np.zeros((n, columns)), wrong=np.zeros(lanes), **per_column)
+        each = dict(zip(names_of(cls)[1:-1], np.zeros((7, columns)), strict=True))
+        return cls(r=np.zeros((n, columns)), wrong=np.zeros(lanes), **each)
 
     def of_lane(self, lane: int, n: int) -> SweepSums:
         """Return the sums of one lane, which uses n centers."""
         K = len(self.loss) // len(self.wrong)
         columns = slice(lane * K, (lane + 1) * K)
-        parts = {f.name: getattr(self, f.name)[columns] for f in fields(self)[1:-1]}
+        parts = {name: getattr(self, name)[columns] for name in names_of(SweepSums)[1:-1]}
         wrong = self.wrong[lane : lane + 1]
         return SweepSums(r=self.r[:n, columns].copy(), wrong=wrong, **parts)
 
@@ -146,7 +151,7 @@ class SmoothSums(_Sums):
         """Return the sums of one lane, which uses n centers."""
         K = len(self.loss) // len(self.wrong)
         columns = slice(lane * K, (lane + 1) * K)
-        parts = {f.name: getattr(self, f.name)[..., columns] for f in fields(self)[1:-1]}
+        parts = {name: getattr(self, name)[..., columns] for name in names_of(SmoothSums)[1:-1]}
         wrong = self.wrong[lane : lane + 1]
         return SmoothSums(r=self.r[:n, columns].copy(), wrong=wrong, **parts)
 
