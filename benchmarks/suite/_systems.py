@@ -52,7 +52,7 @@ class System:
 
 def paper(threads: int, **params: Any) -> Any:
     """Return the paper's solver."""
-    return FPCClassifier(gram="auto", n_jobs=threads, random_state=0, **params)
+    return FPCClassifier(**{"gram": "auto"} | params, n_jobs=threads, random_state=0)
 
 
 def converged(threads: int, **params: Any) -> Any:

@@ -85,7 +85,7 @@ def _climbed(run: Run, data: str, problem: Problem) -> list[Row]:
         folder = store(Path(name) / data, problem)
         for system, ladder in ladders(data, run.size).items():
             if system in SYSTEMS:
-                rows += climb(folder, system, ladder, run.threads, run.pick(10.0, 10.0, 35.0))
+                rows += climb(folder, system, ladder, run.threads, run.pick(10.0, 10.0, 20.0))
     about = {"data": data, "rows": m, "d": d}
     return [about | {"title": SYSTEMS[row["system"]].title} | row for row in rows]
 
