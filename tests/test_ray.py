@@ -24,6 +24,7 @@ from polysift import (
     RayCluster,
     WorkersLostError,
     _checkpoint,
+    _fused,
     _lineage,
     open_data,
 )
@@ -47,6 +48,13 @@ MODES = [
 ]
 
 ignore_unfinished = pytest.mark.filterwarnings("ignore:solver='converged' stopped")
+
+
+@pytest.fixture(autouse=True)
+def numpy_alone():
+    """Leave the compiled loops out, which each new worker would compile or load first."""
+    with _fused.disabled():
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +108,16 @@ class TestTheSameModel:
             for key in ("rows", "class_counts", "dtype", "origin"):
                 expected = local.training_summary_[key]
                 np.testing.assert_array_equal(expected, remote.training_summary_[key])
+
+    @ignore_unfinished
+    @pytest.mark.slow
+    @pytest.mark.parametrize("params", [*MODES, pytest.param({"solver": "newton"}, id="newton")])
+    def test_compiled(self, problem, params):
+        pytest.importorskip("numba")
+        X, y, _ = problem
+        with _fused.enabled():
+            local = FPCClassifier(random_state=0, **params).fit(X, y)
+            same(local, FPCClassifier(random_state=0, engine="ray", **params).fit(X, y))
 
     @ignore_unfinished
     @pytest.mark.parametrize("params", MODES)
@@ -184,10 +202,10 @@ def stopped_after(iterations):
         return
     step = Run.step
 
-    def counted(run):
+    def counted(run, *args):
         if run.iterates == iterations:
             raise ZeroDivisionError
-        step(run)
+        step(run, *args)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Run, "step", counted)
