@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
+OLDEST ?= python3.11
 
 # Real data sets for the tests and experiments that use them; those skip where there are none.
 ifneq ($(wildcard ../shared/data/README.md),)
 export POLYSIFT_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-all lint format bench clean
+.PHONY: demo test test-all test-wheel test-oldest lint format docs bench dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/polysift demo
@@ -20,6 +21,14 @@ test: $(VENV)/.test
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest
 
+# The built wheel in an empty environment, with the newest core dependencies; then with the oldest,
+# on a Python that is as old as they are.
+test-wheel: dist
+	$(BIN)/python tools/core_tests.py dist
+
+test-oldest: dist
+	$(OLDEST) tools/core_tests.py dist --oldest
+
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -29,12 +38,24 @@ format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# The site, in docs/_build/html: the examples run while it is built, and warnings are errors.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -n -d docs/_build/doctrees docs docs/_build/html
+
 # All benchmarks; ARGS=--quick in small, ARGS="gram sweep" some, ARGS=--list what there is.
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
+# An sdist and a wheel, in dist/.
+dist: $(VENV)/.release
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python tools/check_dist.py dist
+
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	  docs/_build docs/auto_examples docs/api/generated docs/api/backreferences docs/sg_execution_times.rst
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' || \
@@ -44,6 +65,8 @@ $(BIN)/python:
 $(VENV)/.demo: EXTRAS = cli
 $(VENV)/.test: EXTRAS = test
 $(VENV)/.lint: EXTRAS = lint
-$(VENV)/.demo $(VENV)/.test $(VENV)/.lint: $(VENV)/.%: pyproject.toml | $(BIN)/python
+$(VENV)/.docs: EXTRAS = docs
+$(VENV)/.release: EXTRAS = release
+$(VENV)/.demo $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.release: $(VENV)/.%: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
 	@touch $@

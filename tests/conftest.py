@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,10 +22,46 @@ if SHARED.is_dir():
 os.environ.setdefault("RAY_ADDRESS", "local")  # no cluster of anybody else's
 
 
+class Missing:
+    """A package that is not installed, or something of it: a test that touches it is skipped."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def __getattr__(self, name: str) -> Missing:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Missing:
+        if "PYTEST_CURRENT_TEST" in os.environ:
+            pytest.skip(f"{self._package} is not installed")
+        return self
+
+
+def optional(name: str) -> Any:
+    """Return a package that some tests of a file need; without it only those are skipped."""
+    try:
+        return import_module(name)
+    except ImportError:
+        return Missing(name.split(".")[0])
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test that needs packages which are not installed, by its mark or its parameters."""
+    needed = [name for mark in item.iter_markers("needs") for name in mark.args]
+    missing = [name for name in needed if find_spec(name) is None]
+    call = getattr(item, "callspec", None)
+    given = call.params.values() if call else ()
+    missing += [value._package for value in given if isinstance(value, Missing)]
+    if missing:
+        pytest.skip(f"{missing[0]} is not installed")
+
+
 def load_real(name: str) -> tuple[np.ndarray, np.ndarray]:
     """Return rows and labels of a real data set, or skip the test where it is not at hand."""
-    import pandas as pd
-
+    pytest.importorskip("pyarrow")
+    pd = pytest.importorskip("pandas")
     folder = os.environ.get("POLYSIFT_DATA")
     path = Path(folder or ".") / f"{name}.parquet"
     if folder is None or not path.exists():

@@ -6,13 +6,12 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import brier_score_loss, log_loss
 
-from polysift._calibration import (
+from polysift._calibration import assess, cross_fitted
+from polysift._calibrators import (
     CALIBRATIONS,
     IsotonicCalibrator,
     SigmoidCalibrator,
-    assess,
     calibrator_from_dict,
-    cross_fitted,
     learn_calibrator,
 )
 

@@ -5,11 +5,8 @@ import warnings
 
 import joblib
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
-import skops.io
 from scipy.linalg import LinAlgWarning
 from sklearn.base import clone
 from sklearn.datasets import make_blobs, make_moons
@@ -18,11 +15,15 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from conftest import noisy_problem
+from conftest import noisy_problem, optional
 from oracles import algorithm_1, kernel
 from polysift import FPCClassifier
 from polysift._result import HISTORY_COLUMNS
 from polysift.datasets import make_bayes_curve
+
+pd = optional("pandas")
+pl = optional("polars")
+skops_io = optional("skops.io")
 
 
 @pytest.fixture
@@ -354,13 +355,13 @@ def test_pickle_joblib_and_skops(moons, tmp_path, labels, scaler):
     frame = pd.DataFrame(X, columns=["a", "b"])
     expected = clf.decision_function(frame)
     joblib.dump(clf, tmp_path / "model.joblib")
-    stored = skops.io.dumps(clf)
-    untrusted = skops.io.get_untrusted_types(data=stored)
+    stored = skops_io.dumps(clf)
+    untrusted = skops_io.get_untrusted_types(data=stored)
     assert untrusted == ["polysift.classifier.FPCClassifier"], "plain arrays and scalars only"
     for copy in (
         pickle.loads(pickle.dumps(clf)),
         joblib.load(tmp_path / "model.joblib"),
-        skops.io.loads(stored, trusted=untrusted),
+        skops_io.loads(stored, trusted=untrusted),
     ):
         np.testing.assert_array_equal(copy.decision_function(frame), expected)
         np.testing.assert_array_equal(copy.predict(frame), clf.predict(frame))

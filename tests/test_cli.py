@@ -16,8 +16,10 @@ from pathlib import Path
 from shlex import split
 
 import numpy as np
-import pandas as pd
 import pytest
+
+pytest.importorskip("pandas")
+import pandas as pd
 
 typer = pytest.importorskip("typer", reason="the command line needs polysift[cli]")
 from typer.testing import CliRunner  # noqa: E402
@@ -302,6 +304,11 @@ class TestFit:
         assert more.history_["objective"][-1] < one.history_["objective"][-1]
         np.testing.assert_array_equal(one.centers_, more.centers_)
 
+    def test_a_warm_start_leaves_the_checkpoint_of_the_first_fit_alone(self, problem):
+        run("fit train.csv -t label --degree 2 --seed 0 --checkpoint first")
+        run("fit train.csv -t label --warm-start model.polysift --solver newton -o more.polysift")
+        assert polysift.load("more.polysift").checkpoint is None
+
     def test_libsvm_needs_no_target(self, here, rng):
         lines = [
             f"{rng.integers(0, 2) * 2 - 1} 1:{a:.3f} 3:{b:.3f}" for a, b in rng.random((50, 2))
@@ -413,6 +420,20 @@ class TestUse:
         result = json.loads(run("inspect model.polysift --json").stdout)
         assert result["kind"] == "FPCClassifier"
         assert result["feature_names"] == ["a", "b", "c"]
+
+    def test_inspect_explains(self, problem):
+        expected = polysift.explain(polysift.load("model.polysift"), problem[["a", "b", "c"]])
+        shown = run("inspect model.polysift --explain --rows test.csv").stdout
+        for entry in expected.pairs():
+            assert " & ".join(entry["pair"]) in shown
+        assert f"{expected.features()[0]['attribution']:.3g}" in shown
+        assert f"Over {len(problem):,} rows." in shown
+        result = json.loads(run("inspect model.polysift --explain --json").stdout)["explanation"]
+        assert result["reference"].startswith("the model's")
+        assert {entry["feature"] for entry in result["features"]} == {"a", "b", "c"}
+        small = run("inspect model.polysift --explain --max-monomials 3").stdout
+        assert "--max-monomials 20" in small and "attribution" in small
+        assert "--explain" in run("inspect model.polysift --rows test.csv", code=2).stderr
 
     def test_export(self, problem):
         ort = pytest.importorskip("onnxruntime", reason="the export needs polysift[onnx]")

@@ -4,14 +4,15 @@ import datetime
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from conftest import noisy_problem
+from conftest import noisy_problem, optional
 from polysift import FPCClassifier, PolynomialKernelMap
 from polysift.datasets import make_bayes_curve
+
+pd = optional("pandas")
 
 X, Y = noisy_problem(np.random.default_rng(0), 60, 3)
 

@@ -12,7 +12,7 @@ from polysift import _lineage
 from polysift._checkpoint import Checkpoint
 from polysift._crew import LostError
 from polysift._data import ArraySource, TrainingSet
-from polysift._distributed import DistributedEngine, Pieces
+from polysift._distributed import DistributedEngine
 from polysift._distributed_place import DistributedPlace
 from polysift._engine import LocalEngine
 from polysift._feature_map import FeatureMap
@@ -21,6 +21,7 @@ from polysift._lanes import Lane
 from polysift._memory import Resources, Shape, peak_bytes
 from polysift._monitor import Monitor
 from polysift._parallel import Pool
+from polysift._pieces import Pieces
 from polysift._scalers import learn_scaler
 from polysift._statistics import column_statistics
 from polysift._stretches import cut_into_stretches
@@ -172,12 +173,12 @@ def test_lanes_are_dropped_without_a_pass(rows):
         engine.begin(2)
         engine.sweep(lanes, u)
         engine.keep([1])
-    assert len(cluster.done) == len(remote._stretches)
+    assert len(cluster.done) == len(remote._rows.stretches)
     assert remote.state.shape == (M, K)
     cluster.lose(cluster.made)  # the states are made anew, by sweeps and what drops lanes
     np.testing.assert_array_equal(state_of(remote), local.state)
     equal(local.sweep(lanes[1:], u[:, :K]), remote.sweep(lanes[1:], u[:, :K]))
-    assert all(held.features is not None for held in remote._held)
+    assert all(held.features is not None for held in remote._rows.held)
 
 
 class TestBudget:

@@ -1,13 +1,14 @@
 """Every foreseeable mistake gets a message that names the culprit and the remedy."""
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 
-from conftest import noisy_problem
+from conftest import noisy_problem, optional
 from polysift import FPCClassifier, PolynomialKernelMap
+
+pd = optional("pandas")
+pl = optional("polars")
 
 RNG = np.random.default_rng(0)
 X, Y = noisy_problem(RNG, 60, 3)

@@ -6,7 +6,6 @@ import json
 import os
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.datasets import load_digits
 from sklearn.metrics import (
@@ -18,11 +17,13 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from conftest import noisy_problem
+from conftest import noisy_problem, optional
 from polysift import FPCClassifier, FPCClassifierCV, open_data
 from polysift._evaluation import CURVE_POINTS, evaluate
 from polysift._files import check_output, replacing
 from polysift._meter import MemoryMeter, peak_memory
+
+pd = optional("pandas")
 
 
 @pytest.mark.parametrize("weighted", [False, True])

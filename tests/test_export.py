@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from conftest import load_real, noisy_problem
 from polysift import FPCClassifier, FPCClassifierCV, __version__
-from polysift._calibration import IsotonicCalibrator, SigmoidCalibrator, calibrator_from_dict
+from polysift._calibrators import IsotonicCalibrator, SigmoidCalibrator, calibrator_from_dict
 from polysift._feature_map import BlockFeatures
 from polysift._onnx_graph import Graph, Value, interpolated
 from polysift.export import to_onnx

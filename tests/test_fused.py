@@ -16,12 +16,13 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polysift import FPCClassifier, _fused
 from polysift._data import ArraySource, TrainingSet
-from polysift._distributed import DistributedEngine, Pieces
+from polysift._distributed import DistributedEngine
 from polysift._engine import LocalEngine
 from polysift._feature_map import BlockFeatures, FeatureMap, MapSpec, build_feature_map
 from polysift._lanes import Lane
 from polysift._monitor import Monitor
 from polysift._parallel import Pool
+from polysift._pieces import Pieces
 from polysift._scalers import learn_scaler
 from polysift._statistics import column_statistics
 from polysift._stretches import cut_into_stretches

@@ -3,11 +3,13 @@
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
+from sklearn.utils.multiclass import check_classification_targets
 
-from conftest import noisy_problem
+from conftest import noisy_problem, optional
 from polysift import FPCClassifier, PolynomialKernelMap, _inputs
+
+pd = optional("pandas")
 
 X, Y = noisy_problem(np.random.default_rng(0), 60, 3)
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
@@ -88,7 +90,10 @@ def test_labels_to_learn_from(monkeypatch, name):
         return model.classes_, model.coef_
 
     _, said = both_ways(monkeypatch, fit)
-    assert bool(said) == (name in ("a column", "nearly as many as rows"))
+    if name == "nearly as many as rows":  # only newer versions of scikit-learn warn of it
+        assert bool(said) == bool(outcome(lambda: check_classification_targets(LABELS[name]))[1])
+    else:
+        assert bool(said) == (name == "a column")
 
 
 @pytest.mark.parametrize("known", ["names", "no names"])

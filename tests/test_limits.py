@@ -151,6 +151,7 @@ print(peak - before)
 """
 
 
+@pytest.mark.needs("pandas", "pyarrow")
 def test_the_limit_is_kept(tmp_path):
     """Resident memory, sampled while a process trains from a file, grows by less than the limit."""
     if not os.path.exists("/proc/self/statm"):
@@ -201,6 +202,7 @@ def test_a_spilled_state_on_a_full_disk_is_an_error():
     assert "refused:" in run.stdout and "raise memory_limit" in run.stdout
 
 
+@pytest.mark.needs("pandas", "pyarrow")
 def test_a_frame_in_memory_is_input_not_work():
     import pandas as pd
 
@@ -217,6 +219,7 @@ def test_plan_draws_nothing():
     assert drawn == FPCClassifier(2, random_state=np.random.default_rng(0)).fit(X, Y).random_state_
 
 
+@pytest.mark.needs("pyarrow")
 def test_plan_tells_before_anything_runs(capsys, tmp_path):
     clf = FPCClassifier(3, random_state=0)
     expected = clf.plan(X, Y)

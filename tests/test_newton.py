@@ -4,26 +4,36 @@ from __future__ import annotations
 
 import warnings
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from matplotlib.figure import Figure
 from sklearn.exceptions import ConvergenceWarning
 
 import polysift
-from conftest import noisy_problem
+from conftest import noisy_problem, optional
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier, FPCClassifierCV, _checkpoint, _fused, _memory
 from polysift._admm import Settings, factorise
 from polysift._batch import Batch, solve
 from polysift._data import ArraySource, TrainingSet
-from polysift._distributed import DistributedEngine, Pieces
+from polysift._distributed import DistributedEngine
 from polysift._engine import LocalEngine
+from polysift._forecast import NEWTON_PASSES
 from polysift._kernel import full_dimension
 from polysift._monitor import Monitor, OutOfTime
-from polysift._newton import LESS, LOOK_BACK, MEMORY, START, Column, NewtonRun
+from polysift._newton import (
+    DAMPING,
+    LESS,
+    LOOK_BACK,
+    LOWERED,
+    MEMORY,
+    RAISED,
+    START,
+    Column,
+    NewtonRun,
+)
 from polysift._parallel import Pool
+from polysift._pieces import Pieces
 from polysift._result import Status
 from polysift._smooth import STEPS
 from polysift._stretches import cut_into_stretches
@@ -32,7 +42,7 @@ from polysift.plots import ConvergenceDisplay
 from test_admm import PROBLEMS, converged, engine_for
 from test_distributed import Shaky
 
-mpl.use("Agg")
+figure = optional("matplotlib.figure")
 
 X, Y = noisy_problem(np.random.default_rng(0), 1500, 3)
 MANY_X, MANY_Y = noisy_problem(np.random.default_rng(1), 12_001, 3)
@@ -69,17 +79,36 @@ class TestColumn:
     def test_a_new_hessian(self, rng):
         column = Column.at(np.zeros(4), np.zeros(4))
         A = rng.normal(size=(9, 4))
-        column.since, column.delta = 7, 0.25
+        column.since, column.delta, column.damping = 7, 0.25, 0.3
         column.refresh(A.T @ A, 9.0)
         H = A.T @ A / (2 * 0.25 * 9) + MEMORY * np.eye(4) / (2 * START)
-        np.testing.assert_allclose(column.W @ H, np.eye(4), atol=1e-12)
+        np.testing.assert_allclose(column.W @ (H + 0.3 * np.eye(4)), np.eye(4), atol=1e-12)
         assert column.since == 0
-        column.taken, column.M = 1e-3, np.eye(4)
-        column.refresh(A.T @ A, 9.0)  # the last step was far too long: nothing is forgotten
-        np.testing.assert_allclose(column.M, A.T @ A / (2 * 0.25 * 9) + np.eye(4), atol=1e-12)
-        column.M = np.zeros((4, 4))
+        column.M, column.damping = np.zeros((4, 4)), 0.0
         column.refresh(np.ones((4, 4)), 1.0)  # singular: a ridge helps
         assert np.isfinite(column.W).all() and np.linalg.eigvalsh(column.W)[0] > 0
+
+    def test_damping_follows_what_was_taken_of_a_step(self):
+        column = Column.at(np.zeros(2), np.zeros(2))
+        column.damping = 1.0
+        for taken, damping in ((0.1, 10.0), (1e-6, 10 * RAISED), (0.5, 10 * RAISED)):
+            column.taken = taken
+            column.damp()
+            assert column.damping == pytest.approx(damping)
+        column.taken = 1.0
+        column.damp()
+        assert column.damping == pytest.approx(10 * RAISED / LOWERED)
+        column.damping, column.taken = 0.0, 0.1
+        column.damp()
+        assert column.damping == pytest.approx(10 * DAMPING / (2 * START))
+
+    def test_what_damping_hides_counts(self):
+        column = Column.at(np.zeros(1), np.zeros(1))
+        column.g, column.losses = np.array([0.01]), np.ones(LOOK_BACK + 1)
+        column.W = np.array([[0.5]])  # of a curvature of 2, half of which is damping
+        column.damping = 1.0
+        column.aim(1e-3)
+        assert column.left() == pytest.approx(0.01**2 / (2.0 - 1.0))
 
     @pytest.mark.parametrize(
         ("slopes", "length"),
@@ -276,7 +305,7 @@ def test_history_and_what_is_drawn_of_it(tmp_path, capsys):
     assert clf.history_["training_error"][-1] == pytest.approx(1 - clf.score(X, Y), abs=0.01)
     assert clf.history_["dual_residual"][-1] < 1e-3 and clf.status_ == "minimum"
     assert clf.timings_["curvature"] > 0
-    display = ConvergenceDisplay.from_estimator(clf, ax=Figure().subplots())
+    display = ConvergenceDisplay.from_estimator(clf, ax=figure.Figure().subplots())
     assert len(display.objective_line_.get_xdata()) == clf.n_iter_
     named = [text.get_text() for text in display.residual_ax_.get_legend().get_texts()]
     assert named == ["objective", "dual residual"]
@@ -435,7 +464,9 @@ def test_few_rows_per_center():
 def test_the_forecast():
     clf = classifier(max_iter=50)
     expected = clf.plan(MANY_X, MANY_Y)
-    assert expected.passes == 52 and expected.peak_memory > 0
+    assert expected.passes == 2 + NEWTON_PASSES and expected.peak_memory > 0
+    assert expected.seconds_by_phase["curvature"] > 0
+    assert classifier(max_iter=5).plan(MANY_X, MANY_Y).passes == 7
     other = classifier(max_iter=50).set_params(solver="converged").plan(MANY_X, MANY_Y)
     assert expected.peak_memory > other.peak_memory  # Hessians
     single = clf.plan(MANY_X.astype(np.float32), MANY_Y)

@@ -25,10 +25,8 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
-import skops.io
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -38,7 +36,7 @@ from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 
-from conftest import noisy_problem
+from conftest import noisy_problem, optional
 from polysift import (
     FPCClassifier,
     FPCClassifierCV,
@@ -49,6 +47,9 @@ from polysift import (
 )
 from polysift._plain import Encoder, NotPlainError, decode
 from polysift.persist import ModelFileError, NotSaved, load, save
+
+pd = optional("pandas")
+skops_io = optional("skops.io")
 
 DATA = Path(__file__).parent / "data"
 SMALL = {"degrees": (1, 2), "n_centers": 6, "rhos": None, "solvers": "paper", "cv": 3}
@@ -367,13 +368,13 @@ def test_pickle_joblib_and_skops(tmp_path, calibration):
     search = FPCClassifierCV(**SMALL, calibration=calibration).fit(X, y)
     for model in (clf, search, loaded(saved(clf)), loaded(saved(search))):
         joblib.dump(model, tmp_path / "model.joblib")
-        stored = skops.io.dumps(model)
-        untrusted = skops.io.get_untrusted_types(data=stored)
+        stored = skops_io.dumps(model)
+        untrusted = skops_io.get_untrusted_types(data=stored)
         assert all(name.startswith(("polysift.", "numpy.ma.")) for name in untrusted)
         for again in (
             joblib.load(tmp_path / "model.joblib"),
             joblib.load(tmp_path / "model.joblib", mmap_mode="r"),
-            skops.io.loads(stored, trusted=untrusted),
+            skops_io.loads(stored, trusted=untrusted),
         ):
             assert_same(again.predict_proba(X), model.predict_proba(X))
             assert_same(loaded(saved(again)).predict_proba(X), model.predict_proba(X))

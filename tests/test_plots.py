@@ -5,25 +5,27 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
+
+pytest.importorskip("matplotlib", reason="displays need polysift[plots]")
+import matplotlib as mpl
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, make_scorer
 from sklearn.pipeline import make_pipeline
 
-from conftest import noisy_problem
+from conftest import noisy_problem, optional
 from polysift import FPCClassifier, FPCClassifierCV
 from polysift._drawing import COLOURS
 from polysift._search_display import PARAMETERS, Curve
 from polysift.plots import ConvergenceDisplay, ReliabilityDisplay, SearchCurveDisplay
 
+pd = optional("pandas")
 mpl.use("Agg")
 
-from matplotlib import pyplot as plt
+from matplotlib import pyplot as plt  # noqa: E402
 
 QUICK = {
     "degrees": (1, 2, 3),

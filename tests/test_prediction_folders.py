@@ -11,9 +11,12 @@ from pathlib import Path
 from shlex import split
 
 import numpy as np
+import pytest
+
+pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
 import pandas as pd
 import pyarrow.parquet as pq
-import pytest
 import scipy.sparse as sp
 
 from polysift import (

@@ -26,6 +26,7 @@ from polysift import (
     _checkpoint,
     _fused,
     _lineage,
+    _sampling,
     open_data,
 )
 from polysift._admm import Run
@@ -118,6 +119,16 @@ class TestTheSameModel:
         with _fused.enabled():
             local = FPCClassifier(random_state=0, **params).fit(X, y)
             same(local, FPCClassifier(random_state=0, engine="ray", **params).fit(X, y))
+
+    @pytest.mark.parametrize("calibration", [None, "sigmoid"])
+    def test_newton_on_some_of_the_rows_first(self, problem, monkeypatch, calibration):
+        monkeypatch.setattr(_sampling, "LEAST_REHEARSAL", 1000)  # they are drawn by workers
+        monkeypatch.setattr(_sampling, "REHEARSAL", 20)
+        X, y, weights = problem
+        params = {"degree": 2, "solver": "newton", "random_state": 0, "calibration": calibration}
+        local = FPCClassifier(**params).fit(X, y > 0, weights)
+        assert "sample" in local.timings_
+        same(local, FPCClassifier(engine="ray", **params).fit(X, y > 0, weights))
 
     @ignore_unfinished
     @pytest.mark.parametrize("params", MODES)

@@ -8,10 +8,13 @@ from io import StringIO
 from itertools import pairwise
 
 import numpy as np
+import pytest
+
+pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-import pytest
 
 from polysift import FPCClassifier, _ray_data, open_data
 

@@ -414,6 +414,7 @@ def test_the_papers_split_is_by_position():
         ("dogs_vs_cats", "dogs_vs_cats.mat", "", "Save it with -v7, or as .npz"),
     ],
 )  # fmt: skip
+@pytest.mark.needs("pandas", "pyarrow")
 def test_bad_files_are_named(name, file, text, message, data):
     (data / file).write_text(text)
     with pytest.raises(DatasetError, match=message) as caught:
@@ -439,6 +440,7 @@ def test_gisette_needs_a_label_for_each_row(labels, data):
         load("gisette", fetch=False)
 
 
+@pytest.mark.needs("pandas", "pyarrow")
 def test_prepared_tables_are_checked(data):
     import pandas as pd
 
@@ -477,6 +479,7 @@ def test_prepared_tables_are_checked(data):
     ],
     ids=["null", "infinity", "struct", "date"],
 )
+@pytest.mark.needs("pyarrow")
 def test_columns_of_prepared_tables_are_checked(column, message, data):
     import pyarrow as pa
     from pyarrow.parquet import write_table
@@ -606,6 +609,7 @@ def test_a_folder_that_may_not_be_looked_into(folder, data, monkeypatch):
         load("magic", fetch=False)
 
 
+@pytest.mark.needs("pyarrow")
 def test_a_kept_copy_is_of_no_use_without_pyarrow(data, cache, monkeypatch):
     monkeypatch.setattr(_real_data, "WORTH_KEEPING", 10)
     expected = put(data, "higgs").astype(np.float32)
@@ -616,6 +620,7 @@ def test_a_kept_copy_is_of_no_use_without_pyarrow(data, cache, monkeypatch):
 
 
 @pytest.mark.parametrize("arrow", [True, False])
+@pytest.mark.needs("pyarrow")
 def test_long_texts_are_parsed_once(arrow, data, cache, monkeypatch):
     if not arrow:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -728,6 +733,7 @@ FROM_UCI = ["breast_cancer", "banknote", "seismic_bumps", "htru2", "magic", "occ
 
 @pytest.mark.parametrize("arrow", [True, False])
 @pytest.mark.parametrize("name", [*FROM_UCI, "gisette", "musk2", "credit_default", "mnist38"])
+@pytest.mark.needs("pyarrow")
 def test_fetched_once_then_kept(name, arrow, server, data, monkeypatch):
     if not arrow:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -766,6 +772,7 @@ def test_large_sets_are_fetched_as_compressed_text(server, data, monkeypatch):
     assert len(server.asked) == 1
 
 
+@pytest.mark.needs("pyarrow")
 def test_a_kept_file_that_changes_is_noticed(server, data, monkeypatch):
     offer(server, monkeypatch, "skin")
     found = load("skin")
@@ -912,6 +919,7 @@ def test_an_interrupt_leaves_nothing(server, data, monkeypatch):
 
 
 @pytest.mark.parametrize("watched", [False, True])
+@pytest.mark.needs("pyarrow")
 def test_progress_is_shown_on_demand(watched, server, data, monkeypatch, capsys):
     offer(server, monkeypatch, "skin")
     load("skin")

@@ -12,13 +12,17 @@ from pathlib import Path
 from shlex import split
 
 import numpy as np
+import pytest
+
+pytest.importorskip("pandas")
+pytest.importorskip("pyarrow")
 import pandas as pd
 import pyarrow.fs as pafs
-import pytest
 
 from conftest import noisy_problem
 from polysift import FPCClassifier, open_data
-from polysift._finding import Address, find, identity, public_name
+from polysift._addresses import Address, identity, public_name
+from polysift._finding import find
 from polysift._readers import format_of
 
 KEY, SECRET = "AKIAOPEN", "hid/den+one"

@@ -10,10 +10,11 @@ from html import unescape
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-import matplotlib as mpl
 import numpy as np
-import pandas as pd
 import pytest
+
+pytest.importorskip("matplotlib", reason="reports need polysift[plots]")
+import matplotlib as mpl
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
@@ -22,15 +23,18 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_m
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
-from conftest import noisy_problem
-from polysift import FPCClassifier, FPCClassifierCV, open_data
+from conftest import noisy_problem, optional
+from polysift import FPCClassifier, FPCClassifierCV, explain, open_data
 from polysift._evaluation import evaluate
 from polysift._report import report
 from polysift._report_page import NAME, seconds_text, share_text, shortened, size_text
 
+pd = optional("pandas")
+
 X, Y = noisy_problem(np.random.default_rng(0), 400, 2)
 TRAIN, TEST = (X[:300], Y[:300]), (X[300:], Y[300:])
-ALWAYS = ["summary", "data", "quality", "confusion", "roc", "convergence", "cost", "model"]
+ALWAYS = ["summary", "data", "quality", "confusion", "roc"]
+ALWAYS += ["importance", "convergence", "cost", "model"]
 LAST = ["reproduce", "versions"]
 VOID = {"meta", "img", "br"}
 EVIL = '<script>alert("x")</script>'
@@ -224,9 +228,29 @@ def test_a_plain_model(plain_model):
     assert seconds in page.texts["summary"] and seconds in page.texts["cost"]
 
 
+def test_what_matters(calibrated, calibrated_html):
+    page = read(calibrated_html)
+    found = explain(calibrated, TEST[0])
+    text = page.text("importance")
+    assert all(note in text for note in found.notes())
+    features, pairs, terms = (page.rows("importance", k) for k in range(3))
+    assert [row[0] for row in features] == [e["feature"] for e in found.features()]
+    assert [row[2] for row in features] == [f"{e['attribution']:.3g}" for e in found.features()]
+    assert [row[0] for row in pairs] == ["x0 & x1"]
+    assert [row[0] for row in terms[1:]] == [e["term"] for e in found.terms(10)]
+
+
+def test_a_given_explanation_is_shown(plain_model, undrawn):
+    given = explain(plain_model, max_monomials=1)
+    page = read(report(plain_model, TEST, explanation=given))
+    assert given.reason in page.text("importance") and page.rows("importance")
+    with pytest.raises(TypeError, match="explanation must be an Explanation"):
+        report(plain_model, TEST, explanation={})
+
+
 def test_a_search(search, search_html):
     page = read(search_html)
-    assert sections_of(page) == [*ALWAYS[:6], "search", *ALWAYS[6:], *LAST]
+    assert sections_of(page) == [*ALWAYS[:7], "search", *ALWAYS[7:], *LAST]
     assert page.html.count("<h1>Mine</h1>") == 1 and "<title>Mine</title>" in page.html
     status = search.cv_results_["status"]
     text = page.text("search")
@@ -445,7 +469,7 @@ def test_a_model_from_an_old_file(calibrated):
     for name in (*needed, "n_features_in_", "calibrator_"):
         setattr(old, name, getattr(calibrated, name))
     page = read(report(old, TEST))
-    wanted = ["summary", "data", "quality", "confusion", "roc", "reliability", "model", *LAST]
+    wanted = [*ALWAYS[:5], "reliability", "importance", "model", *LAST]
     assert sections_of(page) == wanted
     assert "Training time" not in page.text("summary")
     assert "out of fold" not in svgs(page, "reliability")[0]

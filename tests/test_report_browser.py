@@ -27,7 +27,7 @@ FLAGS = (
     "--disable-dev-shm-usage",
 )
 ALWAYS = {"summary", "data", "quality", "confusion", "roc", "convergence", "cost", "model"}
-ALWAYS |= {"reproduce", "versions"}
+ALWAYS |= {"importance", "reproduce", "versions"}
 MORE = {"binary": {"reliability"}, "classes": {"reliability"}, "search": {"search"}}
 MORE |= {"many": set()}
 WIDTHS = (1280, 390)

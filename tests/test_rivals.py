@@ -478,7 +478,13 @@ def test_candidates(name):
     assert all(candidate in method.full for candidate in method.coarse)
 
 
-@pytest.mark.parametrize("name", METHODS)
+EVERY_METHOD = [
+    pytest.param(name, marks=pytest.mark.needs("lightgbm") if name == "lightgbm" else ())
+    for name in METHODS
+]
+
+
+@pytest.mark.parametrize("name", EVERY_METHOD)
 def test_every_method_learns(rng, name):
     X, y = noisy_problem(rng, 600, 3, noise=0.02)
     X = 50 * X - 7  # the pipelines scale
@@ -494,7 +500,7 @@ def test_every_method_learns(rng, name):
         assert pickle.loads(pickle.dumps(model)).score(X, y) == model.score(X, y)
 
 
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", EVERY_METHOD)
 def test_methods_take_all_their_candidates_and_a_seed(name):
     for params in METHODS[name].full[:: max(1, len(METHODS[name].full) // 40)]:
         model = make(name, random_state=5, **params)

@@ -454,7 +454,7 @@ class TestBudget:
 
     def test_auto_follows_it(self, monkeypatch):
         for pays in (False, True):
-            monkeypatch.setattr("polysift._training.sampling_pays", lambda *a, pays=pays, **k: pays)
+            monkeypatch.setattr("polysift._planning.sampling_pays", lambda *a, pays=pays, **k: pays)
             clf = FPCClassifier(4, n_centers=20, random_state=0, gram="auto").fit(X, Y)
             assert clf.gram_ == ("sampled" if pays else "exact")
 

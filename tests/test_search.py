@@ -7,8 +7,6 @@ import re
 import warnings
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -26,6 +24,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from conftest import optional
 from oracles import kernel
 from polysift import (
     FPCClassifier,
@@ -45,6 +44,9 @@ from searching import (
     quiet_fit,
     same_results,
 )
+
+pd = optional("pandas")
+pl = optional("polars")
 
 
 def grid_search(X, y, grid, cv, **fixed):

@@ -10,13 +10,14 @@ import scipy.sparse as sp
 
 from oracles import kernel
 from polysift._data import ArraySource, TrainingSet
-from polysift._distributed import DistributedEngine, Pieces
+from polysift._distributed import DistributedEngine
 from polysift._engine import LocalEngine
 from polysift._feature_map import FeatureMap
 from polysift._hinge import hinge_loss
 from polysift._lanes import Lane
 from polysift._monitor import Monitor
 from polysift._parallel import Pool
+from polysift._pieces import Pieces
 from polysift._scalers import AffineScaler
 from polysift._smooth import FULL, STEPS, duality_gap, in_band, steepness
 from polysift._stretches import cut_into_stretches

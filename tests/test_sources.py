@@ -7,16 +7,17 @@ import sys
 import tempfile
 
 import numpy as np
-import pandas as pd
-import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from conftest import noisy_problem
+from conftest import noisy_problem, optional
 from polysift import DataSource, FPCClassifier, PolynomialKernelMap, open_data
+
+pd = optional("pandas")
+pl = optional("polars")
+pa = optional("pyarrow")
+pq = optional("pyarrow.parquet")
 
 M, D = 9000, 4
 
@@ -219,6 +220,7 @@ except OSError as error:
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.needs("pyarrow")
 def test_a_full_disk_leaves_nothing(tmp_path, ending):
     pytest.importorskip("resource")
     path = tmp_path / f"out.{ending}"
@@ -230,6 +232,7 @@ def test_a_full_disk_leaves_nothing(tmp_path, ending):
 
 
 @pytest.mark.parametrize("kind", ["SUSY", "HIGGS"])
+@pytest.mark.needs("pyarrow")
 def test_published_files_train_from_the_gz(tmp_path, kind):
     """Label first, no header; the first 8 of 18 (21 of 28) features are the low-level ones."""
     columns, low = (18, 8) if kind == "SUSY" else (28, 21)
@@ -470,6 +473,7 @@ def test_columns_by_numbers_in_text_and_left_out(tmp_path):
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.needs("pyarrow")
 def test_probabilities_to_a_file(rng, tmp_path, ending, capsys):
     X, y = noisy_problem(rng, 3000, 3)
     for labels, names in ((y, ("-1", "1")), (np.digitize(X[:, 0], [0.3, 0.6]), ("0", "1", "2"))):

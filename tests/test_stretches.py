@@ -16,11 +16,12 @@ from polysift._data import ArraySource, TrainingSet
 from polysift._feature_map import FeatureMap
 from polysift._labels import find_encoding, label_part
 from polysift._lanes import Lane
+from polysift._orders import Keep, RowLabels, Sweep, Task
 from polysift._parallel import TreeSum, partial_sums, shard_spans, tree_sum
 from polysift._scalers import learn_scaler
 from polysift._statistics import column_statistics
 from polysift._stretches import cut_into_stretches, stretch_sizes
-from polysift._tasks import Keep, RowLabels, Sweep, Task, advance, gram
+from polysift._tasks import advance, gram
 
 
 def add(a, b):

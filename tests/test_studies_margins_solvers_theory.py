@@ -24,6 +24,8 @@ from polysift.experiments import (
 )
 from polysift.experiments._averages import average, exponent, where
 
+pytest.importorskip("matplotlib", reason="pictures need polysift[plots]")
+
 STUDIES = [*margins.STUDIES, *solvers.STUDIES, *scaling.STUDIES, *theory.STUDIES]
 
 

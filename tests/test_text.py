@@ -15,9 +15,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from polysift import _text
+from polysift import _csv_layout, _text
 from polysift._columns import Roles
 from polysift._text import ParsedText, parse_csv
+
+pytest.importorskip("pyarrow", reason="CSV needs polysift[files]")
 
 IRIS = "length,width,label,w\n5.1,3.5,setosa,1\n4.9,3.0,virginica,2\n6.2,2.9,setosa,0.5\n"
 
@@ -32,7 +34,7 @@ def scratch(tmp_path_factory, monkeypatch) -> Path:
 
 @pytest.fixture
 def small_blocks(monkeypatch) -> None:
-    monkeypatch.setattr(_text, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(_csv_layout, "BLOCK_BYTES", 64)
 
 
 def parse(path: Path, text: str | bytes, **options) -> ParsedText:
@@ -221,7 +223,7 @@ class TestInference:
     )
     def test_header(self, tmp_path, text, names):
         (tmp_path / "x.csv").write_text(text)
-        assert _text._inspect(tmp_path / "x.csv", None, None).names == names
+        assert _csv_layout.inspect_csv(tmp_path / "x.csv", None, None).names == names
 
     def test_header_given(self, csv):
         assert csv("1,2\n3,4\n", header=True).names == ("1", "2")
@@ -247,7 +249,7 @@ class TestInference:
     )
     def test_delimiter_among_others(self, tmp_path, text, mark):
         (tmp_path / "x.csv").write_text(text)
-        assert _text._inspect(tmp_path / "x.csv", None, None).delimiter == mark
+        assert _csv_layout.inspect_csv(tmp_path / "x.csv", None, None).delimiter == mark
 
     def test_delimiter_given(self, csv):
         assert csv("1#2\n3#4\n", delimiter="#").X.shape == (2, 2)
@@ -392,8 +394,8 @@ def test_memory_is_bounded(tmp_path):
     code = f"""
 import resource, sys
 from pathlib import Path
-from polysift import _text
-_text.BLOCK_BYTES = 1 << 20
+from polysift import _csv_layout, _text
+_csv_layout.BLOCK_BYTES = 1 << 20
 small = Path({str(tmp_path)!r}) / "small.csv"
 small.write_text("0.5,1\\n" * 1000)
 roles = _text.Roles(columns=[0])

@@ -1,13 +1,14 @@
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from conftest import noisy_problem
+from conftest import noisy_problem, optional
 from oracles import kernel
 from polysift import FPCClassifier, PolynomialKernelMap
+
+pd = optional("pandas")
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -23,6 +24,7 @@ def test_features_are_the_kernel(rng, dtype):
     np.testing.assert_allclose(sparse, Z, rtol=1e-5)
 
 
+@pytest.mark.needs("pandas")
 def test_names_and_frames(rng):
     X = rng.random((50, 2))
     model = PolynomialKernelMap(2, random_state=0).set_output(transform="pandas")

@@ -104,7 +104,7 @@ def _drawn(run: Run) -> Table:
     with tempfile.TemporaryDirectory() as name:
         problem = smooth(m, FEATURES, test=run.pick(500, 50_000, 100_000))
         folder = store(Path(name) / "drawn", problem)
-        for n in run.pick((30,), (500, 1000, 3000), (1000, 3000)):
+        for n in run.pick((30,), (500, 1000, 3000), (1000, 3000, 8000)):
             rows += _at(run, folder, n, m, _affordable(run, n, m))
     title = f"{m:,} x {FEATURES} in float32, degree {DEGREE}, five iterations"
     return Table("drawn", title, rows, DRAWN_COLUMNS)
@@ -147,15 +147,15 @@ def _cell(run: Run, folder: Path, n: int, rows: int, gram: str) -> Row:
 
 def _real(run: Run) -> Table:
     """Fit large models to half of covtype_binary, and rivals beside them."""
-    limit = run.pick(20.0, 20.0, 300.0)
+    limit = run.pick(20.0, 20.0, 400.0)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as name:
         problem = halves(REAL, run.pick(500, 20_000, None))
         folder = store(Path(name) / "real", problem)
         for gram in GRAMS:
             for solver in ("paper", "converged") if gram == "sampled" else ("paper",):
-                most = 5000 if (gram, solver) == ("sampled", "paper") else 2000
-                sizes = run.pick((), (1000, 2000), (2000, 5000))
+                most = 10_000 if (gram, solver) == ("sampled", "paper") else 2000
+                sizes = run.pick((), (1000, 2000), (2000, 5000, 10_000))
                 ladder = [_model(n, gram, solver) for n in sizes if n <= most]
                 growth = SAMPLED_GROWTH if gram == "sampled" else None
                 found = climb(folder, solver, ladder, run.threads, limit, growth)

@@ -39,7 +39,22 @@ _MEMBER = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9_.-]{0,95}\.npy")
 
 
 class ModelFileError(ValueError):
-    """A file that is no model, or one that cannot be used: damaged, or of a newer version."""
+    """A file that is no model, or one that cannot be used: damaged, or of a newer version.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import polysift
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "model.polysift"
+    ...     _ = path.write_bytes(b"not a model")
+    ...     try:
+    ...         polysift.load(path)
+    ...     except polysift.ModelFileError as error:
+    ...         print(str(error).split(": ")[-1].split(".")[0])
+    the mark at its end is missing
+    """
 
 
 def write_archive(path: Path, header: dict[str, Any], arrays: dict[str, FloatArray]) -> None:

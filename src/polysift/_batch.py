@@ -241,6 +241,7 @@ def solve(
     hook: IterationHook | None = None,
     sample: Sample | None = None,
     pool: Pool | None = None,
+    former: NewtonRun | None = None,
 ) -> Result:
     """Run the ADMM once, over all rows.
 
@@ -262,13 +263,17 @@ def solve(
         The rows that stand for all in the Gram matrix; all by default.
     pool : Pool, optional
         Threads for their Gram matrix.
+    former : NewtonRun, optional
+        A run over some of the rows, after which to begin.
     """
-    began = perf_counter()
-    sums = gram_sums(engine, settings, sample, pool or Pool(1), monitor, checkpoint)
-    G, Aty = sums.over()
-    factor = factorise(G, settings, sums.trace_over())
-    run = begin_run(factor, Aty, settings, engine.total_weight())
-    del sums, G  # n x n numbers that nobody needs any more
+    began, m = perf_counter(), engine.total_weight()
+    if former is not None:
+        run: AnyRun = NewtonRun.after(former, settings, m)
+    else:
+        sums = gram_sums(engine, settings, sample, pool or Pool(1), monitor, checkpoint)
+        G, Aty = sums.over()
+        run = begin_run(factorise(G, settings, sums.trace_over()), Aty, settings, m)
+        del sums, G  # n x n numbers that nobody needs any more
     batch = Batch(engine, [run], monitor=monitor, checkpoint=checkpoint, since=began)
     if u0 is not None and run.iterates == 0:
         run.start_from(engine, u0)

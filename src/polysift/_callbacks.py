@@ -3,18 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
-except ImportError:  # scikit-learn before 1.9
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-    class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing to support."""
+if TYPE_CHECKING:  # scikit-learn ships no types, and a method keeps its own
 
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
-        """Return the method as it is."""
+    class CallbackSupportMixin:
+        """What estimators with callbacks inherit."""
+
+    def with_callbacks(method: Method) -> Method:
+        """Return the method, which then reports to callbacks."""
         return method
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:  # scikit-learn before 1.9
+
+        class CallbackSupportMixin:
+            """Nothing to support."""
+
+        def with_callbacks(method: Method) -> Method:
+            """Return the method as it is."""
+            return method
 
 
 __all__ = ["FRAMES", "CallbackSupportMixin", "FitTasks", "with_callbacks"]

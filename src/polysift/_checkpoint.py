@@ -11,18 +11,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import platform
 from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
-import scipy
-import sklearn
 
 from polysift._files import array_chunks, replacing
+from polysift._fingerprint import machine_fingerprint
 from polysift._types import FloatArray
 
 MAGIC = b"polysift-state-2"
@@ -55,7 +52,22 @@ Into = Callable[[dict[str, Any]], Mapping[str, FloatArray | RowBlocks]]
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that cannot be used: of another fit, or damaged."""
+    """A checkpoint that cannot be used: of another fit, or damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import polysift
+    >>> from polysift.datasets import make_bayes_curve
+    >>> X, y = make_bayes_curve(1_000, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     clf = polysift.FPCClassifier(degree=2, checkpoint=folder, random_state=0).fit(X, y)
+    ...     try:
+    ...         clf.set_params(degree=3).fit(X, y)
+    ...     except polysift.CheckpointError as error:
+    ...         print(str(error).split(":")[1])
+     its degree is '2', this fit's is '3'. Use another folder, or remove this one to start anew.
+    """
 
 
 class Checkpoint:
@@ -180,43 +192,6 @@ def stored_seed(folder: Any) -> int | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return seed if isinstance(seed, int) else None
-
-
-def machine_fingerprint() -> dict[str, str]:
-    """Return what the last bit depends on besides data and parameters."""
-    return {
-        "processor": f"{platform.machine()} {_processor()}",
-        "polysift": version("polysift"),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-        "scikit-learn": sklearn.__version__,
-        "numba": _version_if_installed("numba"),
-    }
-
-
-def _version_if_installed(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "none"
-
-
-def _processor() -> str:
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return platform.processor()
-    fields = dict(line.split(":", 1) for line in text.split("\n\n")[0].splitlines() if ":" in line)
-    words = {key.strip(): value.strip() for key, value in fields.items()}
-    return " ".join(words.get(key, "?") for key in ("model name", "cpu family", "model"))
-
-
-def digest(*arrays: Any) -> str:
-    """Return a short digest of arrays' contents."""
-    total = hashlib.blake2b(digest_size=16)
-    for array in arrays:
-        total.update(np.ascontiguousarray(array).data)
-    return total.hexdigest()
 
 
 def write_state(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from polysift._data import find_name
+from polysift._source import find_name
 
 Column = str | int
 

@@ -12,7 +12,7 @@ def shown_command(words: Sequence[str]) -> str:
 
 
 def _shown(word: str) -> str:
-    from polysift._finding import public_name
+    from polysift._addresses import public_name
 
     name, mark, value = word.partition("=")
     if mark and name.startswith("-"):  # --validation=s3://...

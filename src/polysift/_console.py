@@ -32,6 +32,7 @@ OPTIONS = (
     (r"or leave it out\.", "or leave it out with --drop."),
     (r"\bheader=True\b", "--header"),
     (r"\bcolumn_types=\{'?(.+?)'?: '(\w+)'\}", r"--column-types '\1=\2'"),
+    (r"\bmax_monomials=", "--max-monomials "),
     (r"; pass overwrite=True to replace it", ". Replace it with --force"),
 )
 """What the library advises to pass, and the options that do it."""
@@ -93,10 +94,15 @@ def _print_whatever() -> None:
 
 
 def _message(mistake: BaseException) -> str:
-    message = _first_message(mistake)
+    message = _with_options(_first_message(mistake))
+    return " ".join([message, *getattr(mistake, "__notes__", ())])
+
+
+def _with_options(message: str) -> str:
+    """Return a message of the library with options in the place of its parameters."""
     for said, meant in OPTIONS:
         message = re.sub(said, meant, message)
-    return " ".join([message, *getattr(mistake, "__notes__", ())])
+    return message
 
 
 def _first_message(mistake: BaseException) -> str:
@@ -177,6 +183,11 @@ def show_facts(facts: Sequence[tuple[str, str]]) -> None:
     for name, value in facts:
         table.add_row(name, Text(value))
     out.print(table)
+
+
+def show_lines(lines: Sequence[str]) -> None:
+    """Print sentences to standard output, with the options that they advise."""
+    print("", *map(_with_options, lines), sep="\n", flush=True)
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

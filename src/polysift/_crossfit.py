@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import perf_counter
 
 import numpy as np
@@ -12,6 +12,7 @@ from polysift._batch import AnyRun, Batch, IterationHook, begin_run
 from polysift._checkpoint import Checkpoint
 from polysift._engine import Engine
 from polysift._monitor import Monitor
+from polysift._newton import NewtonRun
 from polysift._parallel import Pool
 from polysift._result import Result
 from polysift._sums import GramSums
@@ -31,7 +32,7 @@ def new_run(
 
 def solve_with_folds(
     engine: Engine,
-    sums: GramSums,
+    sums: GramSums | Sequence[NewtonRun],
     settings: Callable[[float], Settings],
     n_folds: int,
     pool: Pool,
@@ -45,12 +46,18 @@ def solve_with_folds(
 
     Returns the result of the former, and the scores (m, K) of each row by the run without its
     fold, if there are folds.
-    ``sums`` are the engine's; ``settings`` takes a total weight of rows. The scores need one pass
-    more, also after a time limit has struck.
+    ``sums`` are the engine's, or runs over some of the rows, to begin after; ``settings`` takes a
+    total weight of rows. The scores need one pass more, also after a time limit has struck.
     """
     began = perf_counter()
     folds: list[int | None] = [None, *range(n_folds)]
-    runs = [new_run(sums, settings, engine.total_weight(f), f) for f in folds]
+    weights = [engine.total_weight(fold) for fold in folds]
+    runs: list[AnyRun] = []
+    if isinstance(sums, GramSums):
+        runs += [new_run(sums, settings, m, fold) for m, fold in zip(weights, folds, strict=True)]
+    else:
+        begun = zip(weights, sums, strict=True)
+        runs += [NewtonRun.after(former, settings(m), m) for m, former in begun]
     batch = Batch(
         engine,
         runs,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from polysift import _tasks
 from polysift._checkpoint import Checkpoint
 from polysift._crew import Cluster, Crew, LostError, Ref
-from polysift._data import DataSource, TrainingSet
-from polysift._distributed import DistributedEngine, Pieces
+from polysift._data import TrainingSet
+from polysift._distributed import DistributedEngine
 from polysift._engine import Engine
 from polysift._feature_map import FeatureMap
 from polysift._memory import (
@@ -23,6 +23,8 @@ from polysift._memory import (
 )
 from polysift._monitor import Monitor
 from polysift._parallel import Pool, TreeSum, shard_spans
+from polysift._pieces import Pieces
+from polysift._source import DataSource
 from polysift._stretches import Stretch, cut_into_stretches, stretch_sizes
 from polysift._survey import Questions, Survey, refuse_huge_values
 

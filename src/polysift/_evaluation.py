@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import auc, roc_curve
 
-from polysift._calibration import assess, calibrator_from_dict
-from polysift._data import DataSource
+from polysift._calibration import assess
+from polysift._calibrators import calibrator_from_dict
 from polysift._inputs import training_source
 from polysift._labels import codes_among
 from polysift._parallel import Span
+from polysift._source import DataSource
 from polysift._sums import predicted_codes
 from polysift._survey import checked_labels, checked_weights
 from polysift._types import FloatArray, IntArray

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from polysift._centers import uniform_centers
 from polysift._kernel import full_dimension, power_in_place
 from polysift._parallel import Workspace
-from polysift._scalers import Scaler, learn_scaler
+from polysift._scalers import Scaler, learn_scaler, needs_sketch
 from polysift._statistics import ColumnStatistics
 from polysift._survey import Questions, Survey
 from polysift._types import Block, FloatArray
@@ -59,7 +59,7 @@ class MapSpec:
     def questions(self, d: int, *, labels: bool, digest: bool = False) -> Questions:
         """Return what a survey must find out for this map."""
         scheme, n = self.resolve(d)
-        return Questions(labels, digest, self.scaler == "quantile", scheme, n, self.seed)
+        return Questions(labels, digest, needs_sketch(self.scaler), scheme, n, self.seed)
 
 
 @dataclass(frozen=True)

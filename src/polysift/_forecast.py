@@ -9,14 +9,15 @@ from typing import Any
 import numpy as np
 
 from polysift._admm import Settings
-from polysift._data import ArraySource, DataSource, TrainingSet
+from polysift._data import ArraySource, TrainingSet
 from polysift._engine import LocalEngine
 from polysift._feature_map import MapSpec, build_feature_map
 from polysift._lanes import Lane
 from polysift._memory import Resources, Shape, megabytes, state_bytes
 from polysift._parallel import Pool, Span, block_spans, shard_spans, single_threaded_blas
 from polysift._places import Place
-from polysift._sampling import FIRST
+from polysift._sampling import FIRST, rehearsal_rows
+from polysift._source import DataSource
 from polysift._survey import survey
 from polysift._types import FloatArray
 
@@ -25,6 +26,9 @@ SETTLED_ROWS = 2000
 
 PRODUCTS = 6
 """About so many products with a sampled Gram matrix a fit takes."""
+
+NEWTON_PASSES, NEWTON_PASSES_LATE = 30, 12
+"""About so many passes Newton's method takes, and where it began with some of the rows."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,17 @@ class Forecast:
         The most that each of them holds at once, in bytes.
     sample : int
         About how many rows stand for all in the Gram matrix; 0 where it is that of all rows.
+
+    Examples
+    --------
+    >>> from polysift import FPCClassifier
+    >>> from polysift.datasets import make_bayes_curve
+    >>> X, y = make_bayes_curve(10_000, random_state=0)
+    >>> forecast = FPCClassifier(degree=9, n_jobs=1).plan(X, y, show=False)
+    >>> forecast.rows, forecast.features, forecast.centers, forecast.passes
+    (10000, 2, 55, 4)
+    >>> forecast.peak_memory < forecast.memory_limit
+    True
     """
 
     rows: int
@@ -105,12 +120,17 @@ class Forecast:
         )
 
 
-def expected_sweeps(settings: Settings, rows: int, dtype: Any) -> int:
+def expected_sweeps(settings: Settings, rows: int, centers: int, dtype: Any) -> int:
     """Return how many sweeps a fit will take, at most where it cannot be told.
+
+    Newton's method may take ten times as many where the classes are nearly separable.
 
     The paper's rule sums over rows, so above a million float32 rows their rounding alone keeps it
     from striking.
     """
+    if settings.newton:
+        few = rehearsal_rows(rows, centers) > 0
+        return min(settings.max_iter, NEWTON_PASSES_LATE if few else NEWTON_PASSES)
     if settings.until_converged:
         return settings.max_iter
     if settings.tol == 0:
@@ -136,7 +156,7 @@ def forecast(
 
     Workers of a cluster are taken to be as fast as a thread here, and to read by themselves.
     """
-    sweeps = expected_sweeps(settings, shape.rows, source.dtype)
+    sweeps = expected_sweeps(settings, shape.rows, shape.centers, source.dtype)
     sample = shape.sample
     taken = 0 if sample is None else sample.first + sample.second
     products = 0 if sample is None else PRODUCTS
@@ -153,6 +173,12 @@ def forecast(
         "Gram matrix": rows * gram + reading,
         "sweep": sweeps * (rows * sweep + reading),
     }
+    if settings.newton:  # a Hessian is due when the passes since the last one have cost as much
+        phases["curvature"] = phases["sweep"]
+    if shape.rehearsal:
+        phases["sample"] = reading
+        phases["Gram matrix"] = shape.rehearsal * gram
+        phases["sweep"] += NEWTON_PASSES * shape.rehearsal * sweep
     if taken:
         phases["sample"] = rows * sweep + 2 * reading
         phases["Gram matrix"] = (taken + shape.centers * FIRST) * gram

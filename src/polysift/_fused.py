@@ -122,9 +122,10 @@ class FusedRows:
             found = np.zeros(4 + len(sums.slopes))
             rest = float(lanes.delta[0]), float(lanes.line[0]), found
             self._go(self._kernels.SMOOTH, X, stored, columns, rows, rest)
-            each = sums.loss, sums.gap, sums.band, sums.wrong, *sums.slopes
-            for total, value in zip(each, found, strict=True):
-                total[0] += value
+            each = sums.loss, sums.gap, sums.band, sums.wrong
+            for total, value in zip(each, found[: len(each)], strict=True):
+                total += value
+            sums.slopes[:, 0] += found[4:]
             return
         found = np.zeros(8)
         self._go(self._kernels.SWEEP, X, stored, columns, rows, (lanes.gamma, lanes.relax, found))

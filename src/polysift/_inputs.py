@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from polysift._data import ArraySource, DataSource
+from polysift._data import ArraySource
+from polysift._source import DataSource
 from polysift._types import FloatArray
 
 FLOATS = np.dtype(np.float64), np.dtype(np.float32)

@@ -11,9 +11,9 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
 from polysift._admm import RHO_FLOOR, Settings
-from polysift._calibration import CALIBRATIONS
-from polysift._checkpoint import digest, stored_seed
-from polysift._data import DataSource
+from polysift._calibrators import CALIBRATIONS
+from polysift._checkpoint import stored_seed
+from polysift._fingerprint import digest
 from polysift._memory import parse_memory_limit
 from polysift._parallel import usable_jobs
 from polysift._params import (
@@ -25,8 +25,9 @@ from polysift._params import (
     check_seed,
 )
 from polysift._places import HERE, Place
+from polysift._planning import Job
 from polysift._result import Result, Status
-from polysift._training import Job
+from polysift._source import DataSource
 
 SOLVERS = ("paper", "converged", "newton")
 GRAMS = ("exact", "sampled", "auto")

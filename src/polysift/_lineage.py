@@ -10,8 +10,8 @@ import numpy as np
 
 from polysift._checkpoint import read_rows
 from polysift._crew import Cluster, Ref
+from polysift._orders import Step, Sweep
 from polysift._stretches import Stretch
-from polysift._tasks import Step, Sweep
 from polysift._types import FloatArray
 
 LONGEST = 50

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from polysift._data import DataSource
 from polysift._panels import PANEL, panel_rows
 from polysift._parallel import FAN_IN, shard_spans
 from polysift._sampling import Sample
+from polysift._source import DataSource
 from polysift._statistics import SKETCH_SIZE
 
 UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -111,7 +111,8 @@ class Shape:
 
     ``cells`` counts the Gram matrices that are summed in one pass, and ``lanes`` the runs of the
     solver that share a sweep: both are 1 for a plain fit. ``sample`` says which rows stand for all
-    in the Gram matrix, if not all do, and ``curved`` whether columns have Hessians of their own.
+    in the Gram matrix, if not all do, ``curved`` whether columns have Hessians of their own, and
+    ``rehearsal`` on how many rows Newton's method begins.
     """
 
     rows: int
@@ -125,6 +126,7 @@ class Shape:
     cells: int = 1
     lanes: int = 1
     curved: bool = False
+    rehearsal: int = 0
     sample: Sample | None = None
     sparse: bool = False
 
@@ -174,10 +176,10 @@ def stored_bytes(shape: Shape) -> int:
     return shape.rows * shape.centers * shape.itemsize
 
 
-def sample_bytes(shape: Shape, sample: Sample) -> int:
+def sample_bytes(shape: Shape, rows: int) -> int:
     """Return the size of the rows that stand for all; sparse ones are taken to be mostly zero."""
     row = shape.features * shape.itemsize // (8 if shape.sparse else 1)
-    return 2 * (sample.first + sample.second) * (row + 8)  # in parts, and their pieces
+    return 2 * rows * (row + 8)  # in parts, and their pieces
 
 
 def tree_levels(n_shards: int) -> int:
@@ -218,11 +220,15 @@ def peak_bytes(
     if shape.sample is not None:
         gram = resources.threads * (per_thread + 8 * n * PANEL[1])
         gram += max(shape.cells, 2) * square  # or that of the first sample, with its factor
-        gram += sample_bytes(shape, shape.sample) + 8 * n * panel_rows(n)
+        gram += sample_bytes(shape, shape.sample.first + shape.sample.second) + 8 * n * panel_rows(
+            n
+        )
     solve = (shape.cells + 1 + shape.lanes) * square + resources.threads * per_thread
     solve += waiting * 8 * n * (columns - 1)
     if shape.curved:  # coordinates, and for each column a Hessian, its inverse and what makes them
         solve += 8 * n * n * (shape.lanes + 2 * columns + 2 + resources.threads + waiting)
+    if shape.rehearsal:
+        kept += sample_bytes(shape, shape.rehearsal) + 16 * columns * shape.rehearsal
     return int(kept + reading + max(survey, gram, solve))
 
 

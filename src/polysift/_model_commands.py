@@ -9,14 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from polysift._command_line import shown_command
-from polysift._console import WrongUsage, guarded, show_facts, show_json, show_table
+from polysift._console import (
+    WrongUsage,
+    guarded,
+    show_facts,
+    show_json,
+    show_lines,
+    show_table,
+)
 from polysift._option_groups import grouped
-from polysift._options import BUDGET, OUTPUT, Engine, Labels, Reading, option
+from polysift._options import BUDGET, DATA, MODEL, OUTPUT, Engine, Labels, Reading, option
 from polysift._output_options import check_file
 from polysift._prediction_options import check_folder
 
 if TYPE_CHECKING:
-    from polysift import FPCClassifier, FPCClassifierCV
+    from polysift import Explanation, FPCClassifier, FPCClassifierCV
 
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file, as fit and tune write it.")
@@ -28,6 +35,9 @@ Json = Annotated[bool, option(OUTPUT, "Print the result as JSON.", None, "--json
 Quiet = Annotated[
     bool, option(OUTPUT, "Print nothing but errors and warnings.", None, "--quiet", "-q")
 ]
+
+JSON_TERMS = 100
+"""So many pairs and terms go into JSON; there may be a hundred thousand."""
 
 
 @guarded
@@ -87,9 +97,10 @@ def evaluate(
 ) -> None:
     """Judge a model by labelled rows."""
     from polysift import report as write_report
+    from polysift._addresses import public_name
     from polysift._descriptions import confusion_table, figures_table
     from polysift._evaluation import evaluate as judge
-    from polysift._finding import public_name
+    from polysift._report import explained
 
     if report is not None:
         check_file(report, force=force, inputs=(data, model))
@@ -100,7 +111,14 @@ def evaluate(
     figures, shown = judge(classifier, source), Path(public_name(data)).name
     if report is not None:
         command = shown_command(sys.argv[1:])
-        write_report(loaded, {shown: figures}, report, command=command, overwrite=force)
+        write_report(
+            loaded,
+            {shown: figures},
+            report,
+            command=command,
+            explanation=explained(classifier, (source,)),
+            overwrite=force,
+        )
     if json:
         show_json({"model": model, "data": public_name(data), **figures.to_dict()})
     elif not quiet:
@@ -110,17 +128,45 @@ def evaluate(
 
 @guarded
 @grouped
-def inspect(model: ModelFile, json: Json = False) -> None:
+def inspect(
+    model: ModelFile,
+    reading: Reading,
+    explain: Annotated[
+        bool, option(OUTPUT, "Tell which features matter, and the polynomial.", None, "--explain")
+    ] = False,
+    rows: Annotated[
+        str | None,
+        option(
+            DATA,
+            "With --explain: rows such as the model is for, to explain by.",
+            "its centers",
+            metavar="DATA",
+        ),
+    ] = None,
+    max_monomials: Annotated[
+        int,
+        option(MODEL, "With --explain: how large a polynomial may be.", "100000", min=1),
+    ] = 100_000,
+    json: Json = False,
+) -> None:
     """Tell what a model file holds."""
     from polysift._descriptions import candidates_table, describe, model_facts, training_facts
 
+    if rows is not None and not explain:
+        raise WrongUsage("--rows goes with --explain.")
     loaded = _load(model)
+    found = _explained(loaded, rows, reading, max_monomials) if explain else None
     if json:
-        show_json({"model": model, **describe(loaded)})
+        more = {} if found is None else {"explanation": found.to_dict(JSON_TERMS)}
+        show_json({"model": model, **describe(loaded), **more})
         return
     show_facts([("file", str(model)), *training_facts(loaded), *model_facts(loaded)])
     if hasattr(loaded, "cv_results_"):
         show_table(*candidates_table(loaded, 10))
+    if found is not None:
+        for table in found.tables():
+            show_table(*table)
+        show_lines(found.notes())
 
 
 @guarded
@@ -143,6 +189,16 @@ def export(
     to_onnx(_load(model), output, input_type=input_type, overwrite=force)
     if not quiet:
         show_facts([("exported", f"{output}, {output.stat().st_size:,} bytes")])
+
+
+def _explained(loaded: Any, rows: str | None, reading: Reading, most: int) -> Explanation:
+    from polysift import explain
+
+    source = None
+    if rows is not None:
+        names = getattr(_ready(loaded, None, True), "feature_names_in_", None)
+        source = reading.open(rows, names=names)
+    return explain(loaded, source, max_monomials=most)
 
 
 def _load(path: Path) -> FPCClassifier | FPCClassifierCV:

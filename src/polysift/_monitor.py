@@ -21,7 +21,17 @@ class OutOfTime(Exception):
 
 
 class WorkersLostError(RuntimeError):
-    """Workers of a cluster were lost more often than is borne, or there are none left."""
+    """Workers of a cluster were lost more often than is borne, or there are none left.
+
+    Examples
+    --------
+    >>> import polysift
+    >>> try:
+    ...     raise polysift.WorkersLostError("all workers are lost")  # as a fit on a cluster does
+    ... except polysift.WorkersLostError as error:
+    ...     print(f"not fitted: {error}")
+    not fitted: all workers are lost
+    """
 
 
 class Monitor:

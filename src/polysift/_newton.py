@@ -3,7 +3,8 @@
 For each label column it minimises the mean of the hinge loss with its kink rounded over a band of
 half-width delta (``_smooth``), and lets delta go to zero. The Hessian is the Gram matrix of the
 rows in the band, over 2 delta m: they are ever fewer. Between Hessians, whose price is that of some
-passes, BFGS updates follow the curvature. All is done in coordinates z in which the features are
+passes, BFGS updates follow the curvature. Where a step turns out far too long, the next Hessian is
+damped (Levenberg and Marquardt). All is done in coordinates z in which the features are
 nearly orthonormal: u = T z with T'(G + rho I) T = m I, where the factor of the ADMM gives T.
 
 A pass goes to a point and returns the loss and its gradient there, for the delta that comes next,
@@ -45,8 +46,23 @@ LESS = 0.1
 CURVED = 0.5
 """A full step is good if the slope at its end is at most this share of that at its start."""
 
+SHORT, LONG = 0.25, 0.9
+"""Steps of which less than this share is taken call for more damping, of which more, for less."""
+
+DAMPING = 1e-6
+"""The least damping that such a step leads to, relative to the mean eigenvalue of the Hessian."""
+
+RAISED, LOWERED = 64.0, 4.0
+"""By how much damping is raised at most, and lowered."""
+
+MOSTLY = 0.99
+"""The share of a step's curvature that may be damping, where a distance is judged by it."""
+
 RATIO = 16.0
 """Rows of the band times n, relative to all rows, at which a Hessian costs as much as a pass."""
+
+CUT = 0.5
+"""A step of which less is taken asks for a Hessian at once: BFGS learns little from it."""
 
 LOOK_BACK = 3
 """Steps over which the loss must have settled."""
@@ -61,7 +77,8 @@ class Column:
     u, dz : ndarray of shape (n,)
         Where it is, and the step from there, in coordinates z.
     W, M : ndarray of shape (n, n)
-        The inverse Hessian, and the last Hessian with what it remembers of former ones.
+        The inverse of the damped Hessian, and the last Hessian with what it remembers of former
+        ones.
     g : ndarray of shape (n,)
         The gradient at u.
     best_u : ndarray of shape (n,)
@@ -86,6 +103,9 @@ class Column:
         Passes since the last Hessian.
     band : float
         The number of rows in the band at u.
+    damping : float
+        What is added to the Hessian's diagonal, so that steps are not longer than the band is
+        good for.
     warm : bool
         Whether delta may be too small for where it is.
     done : bool
@@ -110,6 +130,7 @@ class Column:
     trial: bool = True
     since: int = 0
     band: float = 0.0
+    damping: float = DAMPING / (2 * START)
     arrived: bool = False
     warm: bool = False
     done: bool = False
@@ -122,15 +143,10 @@ class Column:
         return cls(u, dz, W, M, none, u, np.full(LOOK_BACK + 1, np.inf))
 
     def refresh(self, H: FloatArray, m: float) -> None:
-        """Take a new Hessian, which is 2 delta m times that of the rounded loss.
-
-        If little of the last step was taken, directions without rows in the band were to blame,
-        and the memory of their curvature must not fade.
-        """
+        """Take a new Hessian, which is 2 delta m times that of the rounded loss."""
         n = len(H)
-        memory = min(MEMORY / min(self.taken, 1.0), 1.0)
-        self.M = H / (2.0 * self.delta * m) + memory * self.M
-        ridge = 1e-14 * float(np.trace(self.M))
+        self.M = H / (2.0 * self.delta * m) + MEMORY * self.M
+        ridge = max(self.damping, 1e-14 * float(np.trace(self.M)))
         while True:
             try:
                 factor = scipy.linalg.cho_factor(self.M + ridge * np.eye(n), check_finite=False)
@@ -139,6 +155,18 @@ class Column:
                 ridge *= 10.0
         self.W = scipy.linalg.cho_solve(factor, np.eye(n), check_finite=False)
         self.since = 0
+
+    def damp(self) -> None:
+        """Raise or lower the damping, by how much of the step was taken.
+
+        If it was little, directions with hardly a row in the band were to blame: there the Hessian
+        knows nothing of the rows that a long step meets.
+        """
+        if self.taken < SHORT:
+            least = DAMPING * float(np.trace(self.M)) / len(self.M)
+            self.damping = max(self.damping, least) * min(1.0 / self.taken, RAISED)
+        elif self.taken > LONG:
+            self.damping /= LOWERED
 
     def follow(self, s: FloatArray, y: FloatArray) -> None:
         """Make W map the change y of the gradient to the step s: the BFGS update."""
@@ -153,13 +181,19 @@ class Column:
         self.dz = -self.W @ self.g
         self.decrement = -float(self.g @ self.dz)
         self.length, self.trial, self.begun, self.arrived = 1.0, True, True, False
-        shrinks = self.decrement < CENTRED * self.gap
-        self.next_delta = self.delta * (SHRINK if shrinks else 1.0)
+        self.next_delta = self.delta * (SHRINK if self._within() < CENTRED * self.gap else 1.0)
         if self.warm and self.decrement > self.gap:  # far from a minimum after all
             self.next_delta = START
         self.warm = False
         drop = abs(self.losses[-1] - self.losses[0])
         self.done = bool(self.left() < tol and drop < tol * self.losses[0])
+
+    def _within(self) -> float:
+        """Return about how far the rounded loss is above its minimum, as if nothing were damped."""
+        if self.decrement <= 0.0:
+            return 0.0
+        share = min(self.damping * float(self.dz @ self.dz) / self.decrement, MOSTLY)
+        return self.decrement / (1.0 - share)
 
     def ceiling(self, m: float) -> float:
         """Return what the rounded loss at u is at most: the loss, and delta / 4 in the band."""
@@ -170,7 +204,7 @@ class Column:
         loss = float(self.losses[0])
         if loss == np.inf:  # nobody knows yet
             return np.nan
-        return (self.decrement + self.gap) / loss if loss > 0.0 else 0.0
+        return (self._within() + self.gap) / loss if loss > 0.0 else 0.0
 
     def right_length(self, slopes: FloatArray) -> float:
         """Return 1 if the full step was good, else where the slope along it is zero."""
@@ -209,14 +243,14 @@ class NewtonRun:
         m: float,
         without: int | None = None,
     ) -> None:
-        self.factor, self.settings, self.m = factor, settings, m
+        self.factor, self.Aty, self.settings, self.m = factor, Aty, settings, m
         n, K = Aty.shape
         R = np.triu(factor.cholesky[0])
         self._T = scipy.linalg.solve_triangular(R, np.eye(n), check_finite=False) * np.sqrt(m)
         self._first = self._T.T @ Aty / m
         self.columns = [self._fresh(k) for k in range(K)]
         self.u = np.zeros_like(Aty)
-        self._without, self._K = without, K
+        self.without = without
         self.lane = Lane(n, 1.0, 1.0, without)
         self.rows: list[dict[str, float]] = []
         self.iterates, self.products = 0, 0
@@ -232,6 +266,20 @@ class NewtonRun:
             column.delta = column.next_delta = WARM
             column.warm = True
 
+    @classmethod
+    def after(cls, former: NewtonRun, settings: Settings, m: float) -> NewtonRun:
+        """Return a run over all rows, of weight m, that begins where one over some of them ended.
+
+        Its coordinates are those of the former run, whose weights make its rows stand for all.
+        """
+        run = cls(former.factor, former.Aty, settings, m, former.without)
+        for own, column in zip(run.columns, former.columns, strict=True):
+            own.u, own.dz = column.u, np.zeros_like(column.dz)
+            own.W, own.M, own.damping = column.W, column.M, column.damping
+            own.delta = own.next_delta = column.delta
+            own.since = len(column.u)  # so that a Hessian is due: these rows have one of their own
+        return run
+
     def step(self, du: FloatArray | None = None) -> None:
         """Go to the next point."""
         smoothing, u = [], np.empty_like(self.u)  # a new one: columns hold parts of the old
@@ -240,7 +288,7 @@ class NewtonRun:
             u[:, k] = column.u + along * (self._T @ column.dz)
             line = column.delta if column.begun and column.trial and not column.done else 0.0
             smoothing.append((column.delta if column.done else column.next_delta, line))
-        self.lane = Lane(self.lane.n, 1.0, 1.0, self._without, tuple(smoothing))
+        self.lane = Lane(self.lane.n, 1.0, 1.0, self.without, tuple(smoothing))
         self.u = u
         self.iterates += 1
 
@@ -282,6 +330,7 @@ class NewtonRun:
             column.follow(column.length * column.dz, g - column.g)
         column.u, column.delta, column.g = self.u[:, k], column.next_delta, g
         column.taken = column.length if column.begun else 1.0
+        column.damp()
         column.band, column.gap = float(swept.band[k]), float(swept.gap[k]) / self.m
         column.losses = np.append(loss, column.losses[:-1])
         column.arrived, column.done = True, loss == 0.0
@@ -291,7 +340,8 @@ class NewtonRun:
         for k, column in enumerate(self.columns):
             if column.done or not column.arrived:
                 continue
-            if column.since * RATIO * self.m >= column.band * self.lane.n:
+            paid = column.since * RATIO * self.m >= column.band * self.lane.n
+            if paid or column.taken < CUT:
                 column.refresh(engine.curvature(self.lane, number, k, self._T), self.m)
             column.aim(self.settings.tol)
         self.rows[-1]["dual_residual"] = float(np.max([c.left() for c in self.columns]))

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from polysift._columns import Roles, resolve_names
-from polysift._data import ArraySource, DataSource, find_name
+from polysift._data import ArraySource
 from polysift._files import TemporaryFolder
+from polysift._source import DataSource, find_name
 
 
 def map_npy(path: Path) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from polysift._calibration import Calibrator, IsotonicCalibrator, SigmoidCalibrator
+from polysift._calibrators import Calibrator, IsotonicCalibrator, SigmoidCalibrator
 from polysift._scalers import AffineScaler, QuantileScaler, Scaler
 from polysift._types import FloatArray
 

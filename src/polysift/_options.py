@@ -91,7 +91,7 @@ class Reading:
         quiet: bool = True,
     ) -> DataSource:
         """Open a file; ``names`` are the features to take where none were asked for."""
-        from polysift._finding import public_name
+        from polysift._addresses import public_name
         from polysift._readers import format_of, open_data
 
         if not path:
@@ -129,7 +129,7 @@ class Labels:
 
     def open(self, path: str, reading: Reading, *, quiet: bool, names: Any = None) -> DataSource:
         """Open a file that has labels."""
-        from polysift._finding import public_name
+        from polysift._addresses import public_name
 
         source = reading.open(
             path, target=self.target, weight=self.weight, names=names, quiet=quiet

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from polysift._arrow import load_pyarrow
+from polysift._arrow_units import load_pyarrow
 from polysift._files import replacing
 from polysift._folders import placing
 from polysift._types import FloatArray, IntArray

@@ -68,7 +68,7 @@ def check_file(
 
 def _is_among(path: Path, name: str) -> bool:
     """Return whether a file is there and one of those that a file, folder or pattern names."""
-    from polysift._finding import is_remote, local_path
+    from polysift._addresses import is_remote, local_path
 
     if not path.exists() or is_remote(name):
         return False

@@ -6,12 +6,13 @@ from typing import Protocol
 
 from polysift import _memory
 from polysift._checkpoint import Checkpoint
-from polysift._data import DataSource, TrainingSet
+from polysift._data import TrainingSet
 from polysift._engine import Engine, LocalEngine
 from polysift._feature_map import FeatureMap
 from polysift._memory import Resources, Shape
 from polysift._monitor import Monitor
 from polysift._parallel import Pool
+from polysift._source import DataSource
 from polysift._survey import Questions, Survey, survey
 
 

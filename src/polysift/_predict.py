@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from polysift._data import DataSource, check_finite
 from polysift._feature_map import BlockFeatures, FeatureMap
 from polysift._parallel import Pool, Span, block_spans, single_threaded_blas
+from polysift._source import DataSource, check_finite
 from polysift._types import FloatArray
 
 R = TypeVar("R")

@@ -12,13 +12,13 @@ from pathlib import Path
 from platform import node
 from typing import Any
 
-from polysift._calibration import Calibrator
-from polysift._data import DataSource
+from polysift._calibrators import Calibrator
 from polysift._feature_map import FeatureMap
 from polysift._folders import part_name
 from polysift._output import Predictions, write_part
 from polysift._parallel import Span
 from polysift._predict import score_shards
+from polysift._source import DataSource
 from polysift._sums import predicted_codes
 from polysift._types import FloatArray
 

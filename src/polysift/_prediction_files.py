@@ -6,17 +6,17 @@ import os
 from pathlib import Path
 from typing import Any
 
+from polysift._addresses import is_remote, public_name
 from polysift._crew import Cluster, Crew, LostError, Ref
-from polysift._data import DataSource
-from polysift._distributed import Pieces
 from polysift._distributed_place import DistributedPlace
 from polysift._files import check_output
-from polysift._finding import is_remote, public_name
 from polysift._folders import check_output_folder, replacing_folder
 from polysift._job import place_of
 from polysift._monitor import Monitor
 from polysift._output import ENDINGS, telling, writing_predictions
+from polysift._pieces import Pieces
 from polysift._predict_tasks import Parts, Predictor, predict_stretch, write_parts
+from polysift._source import DataSource
 from polysift._stretches import Stretch, cut_into_stretches, stretch_sizes
 
 PIECE_BYTES = 2**28

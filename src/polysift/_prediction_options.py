@@ -32,7 +32,7 @@ def _refuse(folder: Path, given: str) -> None:
     """Raise if a folder holds what is read, or lies in a folder that is read."""
     from glob import glob
 
-    from polysift._finding import is_remote, local_path
+    from polysift._addresses import is_remote, local_path
 
     if is_remote(given):
         return

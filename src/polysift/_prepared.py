@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from polysift._arrow import load_pyarrow
+from polysift._arrow_units import load_pyarrow
 from polysift._catalogue import Entry
 from polysift._files import replacing
 from polysift._types import FloatArray, IntArray
@@ -27,7 +27,14 @@ BAD_ARCHIVE = (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zli
 
 
 class DatasetError(OSError):
-    """A data set is not at hand and cannot be fetched, or is not what it must be."""
+    """A data set is not at hand and cannot be fetched, or is not what it must be.
+
+    Examples
+    --------
+    >>> from polysift import datasets
+    >>> issubclass(datasets.DatasetError, OSError)
+    True
+    """
 
 
 class Content(NamedTuple):

@@ -148,6 +148,7 @@ def _blocks(path: Path, layout: Layout, columns: Sequence[int], dtype: Any) -> I
                 converters=coders or None,
                 comments=None,
                 ndmin=2,
+                encoding=None,  # else numpy before 2.0 hands converters bytes
             )
             done += len(block)
             yield block

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from polysift._arrow import ArrowSource, Unit, load_pyarrow
+from polysift._arrow import ArrowSource
+from polysift._arrow_units import Unit, load_pyarrow
 from polysift._columns import Roles, resolve_names
-from polysift._data import DataSource
 from polysift._ray import load_ray
+from polysift._source import DataSource
 
 NAME = "the Ray Dataset"
 

@@ -8,16 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from polysift._arrow import ArrowSource, ipc_units, load_pyarrow, parquet_units, table_units
+from polysift._addresses import is_remote, local_path, public_name
+from polysift._arrow import ArrowSource
+from polysift._arrow_units import ipc_units, load_pyarrow, parquet_units, table_units
 from polysift._columns import Column, Roles, resolve_names
-from polysift._data import ArraySource, DataSource
+from polysift._data import ArraySource
 from polysift._files import TemporaryFolder
-from polysift._finding import Found, find, is_remote, local_path, public_name
+from polysift._finding import Found, find
 from polysift._inputs import is_ray_dataset
 from polysift._libsvm import parse_libsvm
 from polysift._numpy_files import map_npy, matrix_source, open_npz
 from polysift._parsing import ParsedText
 from polysift._ray_data import open_dataset
+from polysift._source import DataSource
 from polysift._text import parse_csv
 
 FORMATS = {

@@ -53,6 +53,13 @@ class Dataset:
         The positions of the rows for training, validation and test, where the paper fixes them.
     positive : str
         What the label +1 stands for.
+
+    Examples
+    --------
+    >>> from polysift import datasets
+    >>> if datasets.available("magic"):
+    ...     magic = datasets.load("magic", fetch=False)
+    ...     assert magic.X.shape == (19020, 10) and set(magic.y.tolist()) == {-1, 1}
     """
 
     name: str

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from polysift import __version__
-from polysift._data import DataSource
 from polysift._evaluation import Evaluation, evaluate
+from polysift._explain import explain
+from polysift._explanation import Explanation
 from polysift._files import check_output, replacing
 from polysift._forecast import Forecast
 from polysift._models import classifier_of
 from polysift._report_case import Case, file_name
+from polysift._report_explanation import explanation_section
 from polysift._report_facts import model_section, reproduce_section, versions_section
 from polysift._report_page import page, plain
 from polysift._report_quality import (
@@ -23,6 +25,7 @@ from polysift._report_quality import (
     summary_section,
 )
 from polysift._report_training import convergence_section, cost_section, search_section
+from polysift._source import DataSource
 from polysift.classifier import FPCClassifier
 from polysift.search import FPCClassifierCV
 
@@ -30,6 +33,9 @@ EXPECTED = (
     "a source with labels (open_data(..., target=...)), a pair (X, y), a triple "
     "(X, y, sample_weight), or a dict from names to such"
 )
+
+FEW_MONOMIALS = 20_000
+"""Up to so many a report shows the polynomial, too: a matter of a moment."""
 
 
 def report(
@@ -40,6 +46,7 @@ def report(
     forecast: Forecast | None = None,
     command: str | None = None,
     title: str | None = None,
+    explanation: Explanation | None = None,
     overwrite: bool = False,
 ) -> str:
     """Make a page of HTML about a fitted model: what it is, how good it is, what it cost.
@@ -64,6 +71,8 @@ def report(
         How to make the model again; None shows the Python code.
     title : str, default=None
         The title of the page.
+    explanation : Explanation, default=None
+        What ``explain`` told of this model; None asks it, with the last of the data as reference.
     overwrite : bool, default=False
         Whether to replace a file that exists.
 
@@ -94,10 +103,17 @@ def report(
             "forecast must be a Forecast, which FPCClassifier.plan returns, or None; got "
             f"{type(forecast).__name__}."
         )
+    if explanation is not None and not isinstance(explanation, Explanation):
+        raise TypeError(
+            "explanation must be an Explanation, which explain returns, or None; got "
+            f"{type(explanation).__name__}."
+        )
     output = None if path is None else check_output(path, overwrite=overwrite)
     sets = {name: _judged(classifier, name, rows) for name, rows in given.items()}
     search = model if isinstance(model, FPCClassifierCV) else None
-    html = _page(Case(classifier, search, sets, forecast, command), title)
+    if explanation is None:
+        explanation = explained(classifier, list(given.values())[-1])
+    html = _page(Case(classifier, search, sets, forecast, command, explanation), title)
     if output is not None:
         with replacing(output) as partial:
             partial.write_text(html, encoding="utf-8", newline="\n")
@@ -147,6 +163,17 @@ def _judged(model: FPCClassifier, name: str, rows: tuple[Any, ...] | Evaluation)
         raise
 
 
+def explained(model: FPCClassifier, rows: tuple[Any, ...] | Evaluation) -> Explanation:
+    """Return what a report tells that a model has learned.
+
+    That is over rows, given as the arguments of ``evaluate``, or else over its centers.
+    """
+    if isinstance(rows, Evaluation):
+        return explain(model, max_monomials=FEW_MONOMIALS)
+    weights = rows[2] if len(rows) == 3 else None
+    return explain(model, rows[0], sample_weight=weights, max_monomials=FEW_MONOMIALS)
+
+
 def _page(case: Case, title: str | None) -> str:
     makers = (
         summary_section,
@@ -155,6 +182,7 @@ def _page(case: Case, title: str | None) -> str:
         confusion_section,
         roc_section,
         reliability_section,
+        explanation_section,
         convergence_section,
         search_section,
         cost_section,

@@ -7,6 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from polysift._evaluation import Evaluation
+from polysift._explanation import Explanation
 from polysift._forecast import Forecast
 from polysift._report_page import Markup, markup, plain
 from polysift.classifier import FPCClassifier
@@ -35,6 +36,8 @@ class Case:
         What the fit was expected to cost.
     command : str or None
         How to do it again.
+    explanation : Explanation or None
+        What it has learned.
     """
 
     model: FPCClassifier
@@ -42,6 +45,7 @@ class Case:
     sets: dict[str, Evaluation]
     forecast: Forecast | None
     command: str | None
+    explanation: Explanation | None
 
     @property
     def fitted(self) -> FPCClassifier | FPCClassifierCV:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import auc
 
+from polysift._convergence_display import ConvergenceDisplay, drawable
 from polysift._drawing import COLOURS, DASHES, INK, dress, load_matplotlib
 from polysift._evaluation import Evaluation
-from polysift._model_displays import ConvergenceDisplay, ReliabilityDisplay, drawable
+from polysift._reliability_display import ReliabilityDisplay
 from polysift._report_page import plain, shortened
 from polysift._report_style import FONTS
 from polysift._search_display import PARAMETERS, SearchCurveDisplay

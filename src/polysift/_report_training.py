@@ -26,7 +26,7 @@ from polysift._report_page import (
     size_text,
     table,
 )
-from polysift._search_display import score_name
+from polysift._scoring import score_name
 from polysift.search import FPCClassifierCV
 
 BEST_CANDIDATES = 10

@@ -21,6 +21,12 @@ SHARE = 1 / 16
 WORTHWHILE = 2
 """There must be so many times the rows of both samples."""
 
+REHEARSAL, LEAST_REHEARSAL = 50, 10_000
+"""Rows per center on which Newton's method begins, and at least."""
+
+MANY_ROWS = 4
+"""There must be so many times these rows."""
+
 SKETCH = 8
 """Random directions by which the leverage of a row is judged."""
 
@@ -50,6 +56,12 @@ def sample_of(rows: int, centers: int, seed: int) -> Sample | None:
     second = int(np.clip(SHARE * rows, LEAST * centers, MOST * centers))
     first = FIRST * centers
     return Sample(rows, first, second, seed) if rows >= WORTHWHILE * (first + second) else None
+
+
+def rehearsal_rows(rows: int, centers: int) -> int:
+    """Return on about how many rows Newton's method begins; 0 where it takes all at once."""
+    few = max(REHEARSAL * centers, LEAST_REHEARSAL)
+    return few if rows >= MANY_ROWS * few else 0
 
 
 def sampling_pays(
@@ -155,6 +167,7 @@ class Picked:
     trace: FloatArray
     X: list[Block] = field(default_factory=list)
     counts: list[FloatArray] = field(default_factory=list)
+    codes: list[IntArray] = field(default_factory=list)
     cells: list[int] = field(default_factory=list)
 
     @property
@@ -169,6 +182,7 @@ class Picked:
             self.trace + other.trace,
             self.X + other.X,
             self.counts + other.counts,
+            self.codes + other.codes,
             self.cells + other.cells,
         )
 
@@ -176,20 +190,23 @@ class Picked:
         """Return the rows but for every so many-th, and those."""
         kept, held = Picked(self.Aty, self.trace), Picked(self.Aty, self.trace)
         first = 0
-        for X, counts, cell in zip(self.X, self.counts, self.cells, strict=True):
+        parts = zip(self.X, self.counts, self.codes, self.cells, strict=True)
+        for X, counts, codes, cell in parts:
             apart = (first + np.arange(len(counts))) % every == 0
-            kept.append(X[~apart], counts[~apart], cell)
-            held.append(X[apart], counts[apart], cell)
+            kept.append(X[~apart], counts[~apart], codes[~apart], cell)
+            held.append(X[apart], counts[apart], codes[apart], cell)
             first += len(counts)
         return kept, held
 
     def in_one_cell(self) -> Picked:
         """Return the same rows, all in one cell; their sums do not count."""
-        return Picked(self.Aty[:1], self.trace[:1], self.X, self.counts, [0] * len(self.X))
+        cells = [0] * len(self.X)
+        return Picked(self.Aty[:1], self.trace[:1], self.X, self.counts, self.codes, cells)
 
-    def append(self, X: Block, counts: FloatArray, cell: int) -> None:
+    def append(self, X: Block, counts: FloatArray, codes: IntArray, cell: int) -> None:
         """Add a part, if there are rows in it."""
         if len(counts):
             self.X.append(X)
             self.counts.append(counts)
+            self.codes.append(codes)
             self.cells.append(cell)

@@ -16,6 +16,9 @@ from polysift._types import Block, FloatArray, IntArray
 
 SCALERS = ("minmax", "standard", "quantile", None)
 
+SKETCHED = ("quantile",)
+"""Those that ask a survey for the quantile sketch, and so for memory and for dense rows."""
+
 MARGIN = 0.1
 """How far a min-max scaled value may lie outside [0, 1]: a polynomial explodes outside its box."""
 
@@ -34,6 +37,9 @@ class Scaler(Protocol):
 
     def transform_sparse(self, block: Block) -> tuple[FloatArray, Block]:
         """Scale CSR rows into ``origin`` (d,) and a CSR block whose sum is the scaled block."""
+
+    def slope(self, block: FloatArray) -> FloatArray:
+        """Return the derivative at each entry of dense rows; at a kink the mean of both sides."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scaler as plain arrays; ``scaler_from_dict`` is the inverse."""
@@ -65,6 +71,12 @@ class AffineScaler:
         scaled *= self.scale[columns]
         shifted = type(block)((scaled, columns, block.indptr), shape=block.shape)
         return (zero - self.offset) * self.scale, shifted
+
+    def slope(self, block: FloatArray) -> FloatArray:
+        """Return the derivative: the scale between the bounds, none beyond, half of it on them."""
+        to_the_right = (block >= self.low) & (block < self.high)
+        to_the_left = (block > self.low) & (block <= self.high)
+        return self.scale * (0.5 * to_the_left + 0.5 * to_the_right)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scaler as plain arrays."""
@@ -101,9 +113,26 @@ class QuantileScaler:
         """Refuse."""
         raise ValueError(NEEDS_DENSE)
 
+    def slope(self, block: FloatArray) -> FloatArray:
+        """Return the derivative: that of the piece, none beyond the knots, at a knot the mean."""
+        out = np.empty(block.shape)
+        for j, count in enumerate(self.counts):
+            knots = self.values[j, :count]
+            pieces = np.diff(self.levels[j, :count]) / np.diff(knots)
+            pieces = np.concatenate([[0.0], pieces, [0.0]])
+            sides = (np.searchsorted(knots, block[:, j], side) for side in ("left", "right"))
+            out[:, j] = sum(pieces[at] for at in sides)
+        return out / np.sqrt(block.shape[1])  # 2 q, and the mean of two
+
     def to_dict(self) -> dict[str, Any]:
         """Return the scaler as plain arrays."""
         return {"kind": "quantile", **asdict(self)}
+
+
+def identity_scaler(d: int) -> AffineScaler:
+    """Return the scaler that leaves rows as they are."""
+    everywhere = np.full(d, np.inf)
+    return AffineScaler(np.zeros(d), np.ones(d), -everywhere, everywhere)
 
 
 def scaler_from_dict(fields: dict[str, Any]) -> Scaler:
@@ -114,15 +143,19 @@ def scaler_from_dict(fields: dict[str, Any]) -> Scaler:
     return scaler
 
 
+def needs_sketch(*kinds: str | None) -> bool:
+    """Return whether a scaler of one of these kinds needs the quantile sketch."""
+    return any(kind in SKETCHED for kind in kinds)
+
+
 def learn_scaler(
     kind: str | None, statistics: ColumnStatistics, sketch: QuantileSketch | None
 ) -> Scaler:
     """Learn a scaler of the given kind; "quantile" needs the sketch."""
     d = len(statistics.low)
     low, high = statistics.low, statistics.high
-    everywhere = np.full(d, np.inf)
     if kind is None:
-        return AffineScaler(np.zeros(d), np.ones(d), -everywhere, everywhere)
+        return identity_scaler(d)
     if kind == "minmax":
         width = high - low
         return AffineScaler(low, _inverse(width), low - MARGIN * width, high + MARGIN * width)

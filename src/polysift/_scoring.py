@@ -155,3 +155,12 @@ def _takes_weights(scorer: Scorer | None) -> bool:
         return "sample_weight" in inspect.signature(function).parameters
     except (TypeError, ValueError):  # a built-in without a signature
         return False
+
+
+def score_name(scoring: Any) -> str:
+    """Return what the scores of a scorer are called."""
+    if scoring is None or isinstance(scoring, str):
+        return scoring or "accuracy"
+    metric = getattr(scoring, "_score_func", scoring)  # of what make_scorer returns
+    name = getattr(metric, "__name__", "score")
+    return f"negative {name}" if getattr(scoring, "_sign", 1) < 0 else name

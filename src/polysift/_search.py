@@ -2,63 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from polysift._checkpoint import Checkpoint, digest
-from polysift._data import DataSource
+from polysift._checkpoint import Checkpoint
 from polysift._feature_map import FeatureMap, MapSpec
+from polysift._fingerprint import digest
 from polysift._folds import Round, make_rounds
 from polysift._memory import Shape
 from polysift._monitor import Monitor, OutOfTime, WorkersLostError
 from polysift._parallel import Pool, single_threaded_blas
+from polysift._preparation import Prepared, prepare
 from polysift._refit import Kept, refit, refit_round
 from polysift._result import Status
+from polysift._scalers import needs_sketch
 from polysift._scoring import HeldOutScorer
 from polysift._search_job import SearchJob
-from polysift._selection import Row, choose, seconds_alone, standard_error
+from polysift._selection import Found, Row, choose, seconds_alone, standard_error
+from polysift._source import DataSource
 from polysift._stage import Stage, Workshop
 from polysift._sums import GramSums
 from polysift._tracks import Stopped
-from polysift._training import Prepared, Trained, how_to_go_on, prepare
+from polysift._training import how_to_go_on
 from polysift._types import FloatArray
 
 BEHIND = 0.5
 """How far behind the best of other feature maps a track may be to go on, in standard errors."""
-
-
-@dataclass(frozen=True)
-class Found:
-    """The outcome of a search.
-
-    Attributes
-    ----------
-    rows : list of Row
-        The candidates.
-    best : int
-        Which of them was chosen.
-    classes : ndarray
-        The classes.
-    status : Status or None
-        Why the search stopped early, if it did.
-    model : Trained or None
-        The choice, fitted to all rows.
-    timings : dict of str to float
-        Seconds by phase.
-    seconds_alone : float
-        What fitting every candidate alone on every split would have taken, by estimate.
-    """
-
-    rows: list[Row]
-    best: int
-    classes: Any
-    status: Status | None
-    model: Trained | None
-    timings: dict[str, float]
-    seconds_alone: float
 
 
 def search(source: DataSource, job: SearchJob) -> Found:
@@ -100,13 +72,13 @@ def _prepare(source: DataSource, job: SearchJob, monitor: Monitor) -> Prepared:
         min(n, source.n_rows) if by_rows else n,
         1,
         weighted=source.has_weights or job.class_weight is not None,
-        quantiles="quantile" in job.scalers,
+        quantiles=needs_sketch(*job.scalers),
     )
     resources = job.place.fit_in(job.memory_limit, shape, job.threads)
     digests = job.checkpoint is not None
     questions = replace(
         widest.questions(source.n_features, labels=True, digest=digests),
-        quantiles="quantile" in job.scalers,
+        quantiles=needs_sketch(*job.scalers),
     )
     with Pool(resources.threads, resources.in_flight) as pool:
         return prepare(source, questions, job.class_weight, job.place, pool, monitor)

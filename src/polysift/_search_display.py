@@ -10,18 +10,18 @@ from sklearn.utils.validation import check_is_fitted
 from polysift._curves import Curve, curve_of, groups_of, order_of
 from polysift._drawing import (
     COLOURS,
-    DECADE,
     GREY,
     INK,
     STYLES,
-    WHOLE_NUMBERS,
     axes_for,
     dress,
     load_matplotlib,
     number_text,
+    ticks_at,
 )
 from polysift._models import check_type
 from polysift._params import check_choice
+from polysift._scoring import score_name
 from polysift._types import FloatArray
 from polysift.search import FPCClassifierCV
 
@@ -32,9 +32,6 @@ PARAMETERS = {
     "rho": "rho, relative to trace(G) / n (None: the solver's own)",
 }
 """What a search can be drawn over, with the labels of the axes."""
-
-LEAST_GAP = 0.05
-"""The least distance of two ticks, as a share of the axis, at which their labels stay apart."""
 
 
 class SearchCurveDisplay:
@@ -137,6 +134,19 @@ class SearchCurveDisplay:
         -------
         SearchCurveDisplay
             The display, drawn.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> from polysift import FPCClassifierCV
+        >>> from polysift.datasets import make_bayes_curve
+        >>> from polysift.plots import SearchCurveDisplay
+        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
+        >>> search = FPCClassifierCV(degrees=(1, 2, 3), solvers="paper", random_state=0).fit(X, y)
+        >>> ax = Figure().subplots()
+        >>> display = SearchCurveDisplay.from_estimator(search, "degree", by="scaler", ax=ax)
+        >>> display.ax_.get_title()
+        'Best score at each degree'
         """
         check_type(f"{cls.__name__} draws", estimator, FPCClassifierCV)
         check_choice("param", param, tuple(PARAMETERS))
@@ -169,6 +179,19 @@ class SearchCurveDisplay:
         -------
         SearchCurveDisplay
             The display.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> from polysift import FPCClassifierCV
+        >>> from polysift.datasets import make_bayes_curve
+        >>> from polysift.plots import SearchCurveDisplay
+        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
+        >>> search = FPCClassifierCV(degrees=(1, 2, 3), solvers="paper", random_state=0).fit(X, y)
+        >>> display = SearchCurveDisplay.from_estimator(search, ax=Figure().subplots())
+        >>> display.score_name = "share of right answers"
+        >>> display.plot(Figure().subplots()).ax_.get_ylabel()
+        'share of right answers'
         """
         # Bands leave a legend no room. In a figure of ours it has its own place beside them; in
         # given axes it stays inside, since what lies beside those is not ours.
@@ -268,30 +291,10 @@ class SearchCurveDisplay:
         return f"{self.param} {'None' if value is None else number_text(value)}"
 
     def _set_ticks(self) -> None:
-        axis, values = self.ax_.xaxis, self._values()
+        values = self._values()
         if self.param == "rho":  # None has no place on a scale of numbers, and 0 none on a log one
             names = ["None" if value is None else number_text(value) for value in values]
             self.ax_.set_xticks(range(len(values)), names)
             self.ax_.set_xlim(-0.5, len(values) - 0.5)
             return
-        ticker = load_matplotlib("ticker")
-        logarithmic = self.param != "degree" and max(values) > DECADE * min(values)
-        if logarithmic:
-            self.ax_.set_xscale("log")
-        places = np.log(values) if logarithmic else np.array(values, dtype=float)
-        if len(values) == 1 or np.diff(places).min() >= LEAST_GAP * np.ptp(places):
-            axis.set_major_locator(ticker.FixedLocator(values))
-        elif logarithmic:
-            axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5)))
-        else:
-            axis.set_major_locator(ticker.MaxNLocator(**WHOLE_NUMBERS))
-        axis.set_major_formatter(ticker.StrMethodFormatter("{x:g}"))
-        axis.set_minor_locator(ticker.NullLocator())
-
-
-def score_name(scoring: Any) -> str:
-    if scoring is None or isinstance(scoring, str):
-        return scoring or "accuracy"
-    metric = getattr(scoring, "_score_func", scoring)  # of what make_scorer returns
-    name = getattr(metric, "__name__", "score")
-    return f"negative {name}" if getattr(scoring, "_sign", 1) < 0 else name
+        ticks_at(self.ax_, values, may_be_log=self.param != "degree")

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from polysift._admm import Settings
-from polysift._calibration import CALIBRATIONS
-from polysift._checkpoint import digest
-from polysift._data import DataSource
+from polysift._calibrators import CALIBRATIONS
 from polysift._feature_map import AUTO_CENTERS, MapSpec
+from polysift._fingerprint import digest
 from polysift._job import check_solver_numbers, place_of, seed_of, solver_settings
 from polysift._kernel import degree_bound
 from polysift._memory import parse_memory_limit
@@ -29,8 +28,9 @@ from polysift._params import (
     listed,
 )
 from polysift._places import Place
-from polysift._scalers import SCALERS
+from polysift._scalers import SCALERS, needs_sketch
 from polysift._scoring import Scorer, check_scorer
+from polysift._source import DataSource
 from polysift._tracks import Track
 from polysift._types import FloatArray
 
@@ -196,7 +196,7 @@ def _sizes(value: Any) -> list[int] | None:
 def _scalers(value: Any, source: DataSource) -> list[str | None]:
     scalers = list(dict.fromkeys(listed("scalers", value)))
     if source.sparse:  # where a zero does not stay zero, sparse rows would be filled
-        scalers = [scaler for scaler in scalers if scaler != "quantile"]
+        scalers = [scaler for scaler in scalers if not needs_sketch(scaler)]
     if not scalers:
         raise ValueError(
             f"scalers={value!r} needs dense rows. Use 'minmax', 'standard' or None, or pass "

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from polysift._result import Status
+from polysift._training import Trained
 from polysift._types import FloatArray
 
 
@@ -113,3 +115,56 @@ def seconds_alone(rows: list[Row]) -> float:
         iterations = row.iterations if row.finished else fewest.get(row.kind, row.iterations)
         total += len(row.scores) * (row.fixed_seconds + iterations * row.iteration_seconds)
     return total
+
+
+@dataclass(frozen=True)
+class Found:
+    """The outcome of a search.
+
+    Attributes
+    ----------
+    rows : list of Row
+        The candidates.
+    best : int
+        Which of them was chosen.
+    classes : ndarray
+        The classes.
+    status : Status or None
+        Why the search stopped early, if it did.
+    model : Trained or None
+        The choice, fitted to all rows.
+    timings : dict of str to float
+        Seconds by phase.
+    seconds_alone : float
+        What fitting every candidate alone on every split would have taken, by estimate.
+    """
+
+    rows: list[Row]
+    best: int
+    classes: Any
+    status: Status | None
+    model: Trained | None
+    timings: dict[str, float]
+    seconds_alone: float
+
+
+def cv_results(rows: list[Row]) -> dict[str, Any]:
+    """Return the candidates as columns, under scikit-learn's names."""
+    results: dict[str, Any] = {"params": [dict(row.params) for row in rows]}
+    for name in rows[0].params:
+        values = np.empty(len(rows), dtype=object)
+        values[:] = [row.params[name] for row in rows]
+        results[f"param_{name}"] = np.ma.MaskedArray(values, False)
+    scores = np.array([row.scores for row in rows])
+    for split, column in enumerate(scores.T):
+        results[f"split{split}_test_score"] = column
+    means = np.array([row.mean for row in rows])
+    results["mean_test_score"] = means
+    spread = (scores - means[:, np.newaxis]) ** 2
+    counted = (~np.isnan(scores)).sum(axis=1)
+    spread = np.nansum(spread, axis=1) / np.maximum(counted, 1)
+    results["std_test_score"] = np.where(counted, np.sqrt(spread), np.nan)
+    results["rank_test_score"] = ranks(rows)
+    results["n_iter"] = np.array([row.iterations for row in rows])
+    results["status"] = np.array([row.status for row in rows])
+    return results

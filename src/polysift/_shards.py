@@ -63,7 +63,8 @@ class ShardWork(ShardFeatures):
         kind = SmoothSums if lanes.smooth else SweepSums
         sums = kind.zeros(len(u), lanes.n_columns, lanes.n_lanes)
         u_cast = u.astype(self._dtype)
-        limit = int(np.clip(STATISTICS_SIZE // lanes.n_columns, *STATISTICS_ROWS))
+        least, most = STATISTICS_ROWS  # np.clip takes as long as a shard of a few centers
+        limit = min(max(STATISTICS_SIZE // lanes.n_columns, least), most)
         limit = max(limit // self._block_rows, 1) * self._block_rows  # for any number of columns
         visit, fused = self._sweep_rows, self._fused_for(lanes)
         if fused is not None:
@@ -165,7 +166,7 @@ class ShardWork(ShardFeatures):
             if weights is not None:
                 taken &= weights > 0
                 counts = counts * weights
-            picked.append(block[taken], counts[taken], cell)
+            picked.append(block[taken], counts[taken], data.codes[rows][taken], cell)
         return picked
 
     def _add_start(

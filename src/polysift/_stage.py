@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polysift._checkpoint import Checkpoint
-from polysift._data import DataSource, TrainingSet
+from polysift._data import TrainingSet
 from polysift._engine import Engine
 from polysift._feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift._folds import Round
@@ -16,13 +16,15 @@ from polysift._fused import MANY_PASSES, worthwhile
 from polysift._memory import Resources, Shape
 from polysift._monitor import Monitor
 from polysift._parallel import Pool
+from polysift._preparation import Prepared
+from polysift._scalers import needs_sketch
 from polysift._scoring import HeldOutScorer
 from polysift._search_job import SearchJob
 from polysift._selection import Row
+from polysift._source import DataSource
 from polysift._sums import GramSums
 from polysift._tournament import FEW, Ground, Tournament
 from polysift._tracks import Outcome, Track
-from polysift._training import Prepared
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class Workshop:
             n,
             data.n_columns,
             weighted=data.weights is not None,
-            quantiles="quantile" in self.job.scalers,
+            quantiles=needs_sketch(*self.job.scalers),
         )
         return replace(shape, cells=cells)
 

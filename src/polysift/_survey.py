@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from polysift._centers import Candidates, Words, find_candidates, hash_rows, mix
-from polysift._checkpoint import digest
-from polysift._data import DataSource, check_finite
+from polysift._fingerprint import digest
 from polysift._labels import LabelPart, label_part
 from polysift._monitor import Monitor
 from polysift._parallel import Pool, Span, block_spans, tree_sum
+from polysift._source import DataSource, check_finite
 from polysift._statistics import (
     ColumnStatistics,
     QuantileSketch,

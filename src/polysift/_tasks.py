@@ -9,83 +9,24 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from polysift._data import DataSource, TrainingSet
-from polysift._feature_map import FeatureMap
-from polysift._labels import Encoding, label_part
+from polysift._data import TrainingSet
+from polysift._labels import label_part
 from polysift._lanes import Lane, LaneTable
+from polysift._orders import Keep, RowLabels, Step, Sweep, Task
 from polysift._parallel import Partial, Pool, partial_sums, single_threaded_blas
 from polysift._sampling import Draw, Picked
 from polysift._shard_features import Item
 from polysift._shards import ShardWork
+from polysift._source import DataSource
 from polysift._sums import GramSums, SweepSums, Swept
 from polysift._survey import Questions, Survey, checked_labels, checked_weights, survey_shards
-from polysift._types import FloatArray, IntArray
-
-
-@dataclass(frozen=True)
-class Task:
-    """What all tasks of an engine must know.
-
-    Attributes
-    ----------
-    feature_map : FeatureMap
-        The features.
-    n_classes, n_cells : int
-        The numbers of classes and of cells of rows.
-    encoding : Encoding
-        How labels become class numbers.
-    threads : int
-        The threads of a task.
-    store : bool
-        Whether the features are kept from the first sweep on.
-    fused : bool
-        Whether to use the compiled loops.
-    precise : bool
-        Whether features are float64 also of float32 rows.
-    """
-
-    feature_map: FeatureMap
-    n_classes: int
-    n_cells: int
-    encoding: Encoding | None
-    threads: int = 1
-    store: bool = False
-    fused: bool = False
-    precise: bool = False
-
-
-@dataclass(frozen=True)
-class RowLabels:
-    """The class numbers, weights and cells of a stretch's rows, as in ``TrainingSet``."""
-
-    codes: IntArray
-    weights: FloatArray | None
-    cells: IntArray | None
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """A step of the per-row state: a sweep with new coefficients."""
-
-    lanes: Sequence[Lane]
-    u: FloatArray
-
-
-@dataclass(frozen=True)
-class Keep:
-    """A step of the per-row state: only these columns go on."""
-
-    columns: list[int]
-
-
-Step = Sweep | Keep
+from polysift._types import FloatArray
 
 
 def survey_stretch(

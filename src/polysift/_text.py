@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import operator
 import re
-from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from polysift._arrow import load_pyarrow
-from polysift._columns import Roles, as_position, check_position, find_column
+from polysift._arrow_units import load_pyarrow
+from polysift._columns import Roles
+from polysift._csv_layout import MISSING, CsvTable, inspect_csv, is_number
 from polysift._inputs import ENCODE
-from polysift._parsing import (
-    Labels,
-    ParsedText,
-    is_gzip,
-    open_binary,
-    reading,
-    temporary_folder,
-)
-
-BLOCK_BYTES = 1 << 20
-"""Bytes of text that are parsed at a time; pyarrow reads some 32 blocks ahead."""
-
-SAMPLE_LINES, LONGEST_LINE = 20, 1 << 24
-"""The lines from which delimiter and header are inferred, and the characters read of each."""
-
-MISSING = ("", "#N/A", "-NaN", "-nan", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null")
-"""Fields that stand for a missing value."""
+from polysift._parsing import Labels, ParsedText, is_gzip, reading, temporary_folder
 
 KINDS = ("string", "bool", "double", "float64", "float32", "int64", "int32", "int16", "int8")
 """The names that ``column_types`` takes; the first for labels only."""
@@ -69,38 +50,10 @@ def parse_csv(
         written as numbers ("bool" reads true and false as 1 and 0).
     """
     load_pyarrow("compute", "csv")
-    table = _inspect(Path(path), header, delimiter)
+    table = inspect_csv(Path(path), header, delimiter)
     plan = _assign(table, roles, column_types or {})
     with temporary_folder() as folder:
         return _convert(table, plan, folder)
-
-
-@dataclass(frozen=True)
-class _Table:
-    """A CSV file and how it is cut into rows and columns; ``skip`` rows precede the data."""
-
-    path: Path
-    delimiter: str
-    names: tuple[str, ...] | None
-    width: int
-    skip: int
-    block_bytes: int
-
-    def find(self, column: str | int) -> int:
-        """Return the position of a column, from 0, or raise."""
-        if self.names is not None:
-            return find_column(column, self.names, str(self.path))
-        place = as_position(column) if isinstance(column, str) else operator.index(column)
-        if place is None:
-            raise ValueError(
-                f"{self.path} has no header line, so there is no column {column!r}. Pass its "
-                f"position, 0 to {self.width - 1}, or header=True if the first line holds names."
-            )
-        return check_position(place, self.width, str(self.path))
-
-    def key(self, place: int) -> str:
-        """Return what a user writes to name a column."""
-        return str(place) if self.names is None else repr(self.names[place])
 
 
 @dataclass(frozen=True)
@@ -117,61 +70,7 @@ class _Plan:
     inferred: bool
 
 
-def _inspect(path: Path, header: bool | None, delimiter: str | None) -> _Table:
-    """Find delimiter, names and number of columns in the first lines."""
-    if delimiter is not None and len(delimiter) != 1:
-        raise ValueError(f"delimiter must be one character or None; got {delimiter!r}.")
-    with reading(path), open_binary(path) as raw, TextIOWrapper(raw, "utf-8-sig") as text:
-        lines = [text.readline(LONGEST_LINE) for _ in range(SAMPLE_LINES)]
-    mark = delimiter or max(",;\t| ", key=lambda mark: _promise(lines, mark))
-    rows = _split(lines, mark)
-    filled = [row for row in rows if row]
-    if not filled:
-        raise ValueError(f"{path} is empty. It must hold at least one row of numbers.")
-    names = None
-    if _has_header(filled) if header is None else header:
-        names = tuple(name.strip() for name in filled[0])
-        name, count = Counter(names).most_common(1)[0]
-        if count > 1:
-            raise ValueError(f"{path} has {count} columns named {name!r}. Rename all but one.")
-    skip = 0 if names is None else rows.index(filled[0]) + 1  # pyarrow counts blank lines here
-    longest = max(len(line.encode()) for line in lines)
-    return _Table(path, mark, names, len(filled[0]), skip, max(BLOCK_BYTES, 2 * longest))
-
-
-def _split(lines: Sequence[str], mark: str) -> list[list[str]]:
-    """Cut lines into fields; a blank line has none."""
-    try:
-        return list(csv.reader(lines, delimiter=mark))
-    except csv.Error:  # a field of more than 131072 characters: most likely the wrong delimiter
-        return [[line] if line.strip() else [] for line in lines]
-
-
-def _promise(lines: Sequence[str], mark: str) -> tuple[bool, int, int]:
-    """Prefer a delimiter that cuts all lines into as many fields, then one that yields numbers."""
-    rows = [row for row in _split(lines, mark) if row]
-    widths = [len(row) for row in rows] or [0]
-    numbers = sum(_is_number(text) for row in rows for text in row)
-    return len(set(widths)) == 1 and widths[0] > 1, numbers, widths[0]
-
-
-def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Tell names from data: names are words above numbers, or the line holds nothing but words."""
-    words = [not (_is_number(text) or text.strip() in MISSING) for text in rows[0]]
-    below = rows[1] if len(rows) > 1 else []
-    over_numbers = any(word and _is_number(text) for word, text in zip(words, below, strict=False))
-    return over_numbers or all(words)
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
-
-
-def _assign(table: _Table, roles: Roles, column_types: Mapping[str | int, str]) -> _Plan:
+def _assign(table: CsvTable, roles: Roles, column_types: Mapping[str | int, str]) -> _Plan:
     """Find the columns and the type of each."""
     features, y, w = roles.resolve(table.find, table.names or range(table.width), str(table.path))
     used = [*features, *(place for place in (y, w) if place is not None)]
@@ -183,7 +82,7 @@ def _assign(table: _Table, roles: Roles, column_types: Mapping[str | int, str]) 
     return _Plan(features, y, w, kinds, inferred=y not in given)
 
 
-def _kind(table: _Table, place: int, name: str, is_label: bool) -> Any:
+def _kind(table: CsvTable, place: int, name: str, is_label: bool) -> Any:
     """Return the pyarrow type of a name, where a column can be read as that type."""
     kinds = KINDS if is_label else KINDS[1:]
     if name not in kinds:
@@ -194,7 +93,7 @@ def _kind(table: _Table, place: int, name: str, is_label: bool) -> Any:
     return load_pyarrow("compute", "csv").type_for_alias(name)
 
 
-def _infer_kind(table: _Table, target: int) -> Any:
+def _infer_kind(table: CsvTable, target: int) -> Any:
     """Return the type of the labels of the first block; dates and times count as text."""
     pyarrow = load_pyarrow("compute", "csv")
     plan = _Plan([], target, None, {target: None}, inferred=True)
@@ -204,7 +103,7 @@ def _infer_kind(table: _Table, target: int) -> Any:
     return found if found in plain else pyarrow.string()
 
 
-def _batches(table: _Table, plan: _Plan) -> Generator[Any]:
+def _batches(table: CsvTable, plan: _Plan) -> Generator[Any]:
     """Yield the columns of a plan as record batches; an error names row and column."""
     pyarrow = load_pyarrow("compute", "csv")
     read = pyarrow.csv.ReadOptions(
@@ -232,7 +131,7 @@ def _batches(table: _Table, plan: _Plan) -> Generator[Any]:
         raise ValueError(_explain(table, plan, str(error))) from error
 
 
-def _convert(table: _Table, plan: _Plan, folder: Path) -> ParsedText:
+def _convert(table: CsvTable, plan: _Plan, folder: Path) -> ParsedText:
     """Write the features batch by batch, and gather labels and weights."""
     d, n_rows, file = len(plan.features), 0, folder / "X"
     labels, weights = Labels(), []
@@ -263,7 +162,7 @@ def _add_labels(labels: Labels, column: Any) -> None:
         labels.add(column.to_numpy(zero_copy_only=False))
 
 
-def _refuse_missing(table: _Table, plan: _Plan, batch: Any, first_row: int) -> None:
+def _refuse_missing(table: CsvTable, plan: _Plan, batch: Any, first_row: int) -> None:
     """Raise for the first field without a value."""
     compute, found = load_pyarrow("compute", "csv").compute, []
     for place, column in zip(plan.kinds, batch.columns, strict=True):
@@ -277,7 +176,7 @@ def _refuse_missing(table: _Table, plan: _Plan, batch: Any, first_row: int) -> N
         raise ValueError(_mismatch(table, plan, place, first_row + row, ""))
 
 
-def _explain(table: _Table, plan: _Plan, message: str) -> str:
+def _explain(table: CsvTable, plan: _Plan, message: str) -> str:
     """Put a message of pyarrow into the words of this package, where its wording is known."""
     if found := CONVERSION.search(message):
         column, row, text = found.groups()
@@ -295,7 +194,7 @@ def _explain(table: _Table, plan: _Plan, message: str) -> str:
     )
 
 
-def _mismatch(table: _Table, plan: _Plan, place: int, row: int, text: str | None) -> str:
+def _mismatch(table: CsvTable, plan: _Plan, place: int, row: int, text: str | None) -> str:
     """Say which field is not of the type its column is read as, and what to do."""
     key = table.key(place)
     where = f"column {key}, row {row} (counted from 0)"
@@ -308,7 +207,7 @@ def _mismatch(table: _Table, plan: _Plan, place: int, row: int, text: str | None
         return f"{table.path} has a missing value in {where}: it is empty, NA or NaN. {advice}"
     if place == plan.target:
         wanted = "the first rows look like" if plan.inferred else "column_types asks for"
-        other = "double" if _is_number(text) else "string"
+        other = "double" if is_number(text) else "string"
         return (
             f"{table.path} has the label {text!r} in {where}, where {wanted} {plan.kinds[place]}. "
             f"Pass column_types={{{key}: {other!r}}} to read all labels as that type."

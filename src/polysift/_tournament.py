@@ -15,15 +15,16 @@ import numpy as np
 
 from polysift._admm import Factor, Run, Settings, factorise
 from polysift._batch import Batch
-from polysift._checkpoint import Checkpoint, digest
+from polysift._checkpoint import Checkpoint
 from polysift._engine import Engine
+from polysift._fingerprint import digest
 from polysift._folds import Round
 from polysift._lanes import Lane
 from polysift._monitor import Monitor
 from polysift._parallel import Pool
 from polysift._result import Status
 from polysift._sums import GramSums
-from polysift._tracks import Outcome, Standing, Stopped, Track
+from polysift._tracks import Outcome, Standing, Stopped, Track, factor_key, rungs_of
 from polysift._types import FloatArray
 
 T = TypeVar("T")
@@ -116,7 +117,7 @@ class Tournament:
         ground = self._ground
         G, Aty = ground.sums.over(split)
         m = ground.engine.total_weight(split)
-        ratios = {track: _ratio(track, ground.settings(track, m)) for track in tracks}
+        ratios = {track: factor_key(track, ground.settings(track, m)) for track in tracks}
 
         def factor(track: Track) -> T:
             n = track.n
@@ -169,7 +170,7 @@ class Tournament:
         rung: so the limit decides how long it takes, not who is left behind.
         """
         racing, group, done = tracks, None, 0
-        for rung in _rungs(tracks):
+        for rung in rungs_of(tracks):
             if group is None and len(racing) <= self._ground.tracks_at_once:
                 group = self._new_group(racing)
                 racing, done = self._resumed(group)
@@ -294,14 +295,3 @@ class Tournament:
             for place, track in enumerate(ranked)
             if place >= half or self._mean(track) < self._ground.bar
         ]
-
-
-def _ratio(track: Track, settings: Settings) -> tuple[Any, ...]:
-    """Return what determines a factor: tracks that agree in it share one."""
-    return track.n, settings.rho, settings.relative_rho, settings.floor_multiple
-
-
-def _rungs(tracks: list[Track]) -> list[int]:
-    """Return where to read off. A run that ends by itself waits for the next rung, to share it."""
-    between = {read for track in tracks for read in track.reads[:-1]}
-    return sorted(between | {max(track.reads[-1] for track in tracks)})

@@ -7,7 +7,9 @@ iteration at which they are read off.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+from polysift._admm import Settings
 from polysift._result import Status
 from polysift._types import FloatArray
 
@@ -71,3 +73,14 @@ class Stopped(Exception):
     def __init__(self, status: Status) -> None:
         super().__init__(status)
         self.status = status
+
+
+def factor_key(track: Track, settings: Settings) -> tuple[Any, ...]:
+    """Return what determines a factor: tracks that agree in it share one."""
+    return track.n, settings.rho, settings.relative_rho, settings.floor_multiple
+
+
+def rungs_of(tracks: list[Track]) -> list[int]:
+    """Return where to read off. A run that ends by itself waits for the next rung, to share it."""
+    between = {read for track in tracks for read in track.reads[:-1]}
+    return sorted(between | {max(track.reads[-1] for track in tracks)})

@@ -123,7 +123,8 @@ def _classifier(parameters: dict[str, Any], warm_start: Path | None) -> FPCClass
     if warm_start is None:
         return FPCClassifier(**parameters)
     model = classifier_of("--warm-start needs", load(warm_start))
-    return model.set_params(**parameters, warm_start=True)
+    # Its checkpoint is that of the fit it came from.
+    return model.set_params(**{"checkpoint": None} | parameters, warm_start=True)
 
 
 def _judges(
@@ -135,7 +136,7 @@ def _judges(
     output: Output,
 ) -> dict[str, DataSource]:
     """Return what to judge the model by, opened before the work: a mistake there costs nothing."""
-    from polysift._finding import identity, public_name
+    from polysift._addresses import identity, public_name
 
     if validation is None:
         return {"training": source} if output.report else {}
@@ -187,6 +188,7 @@ def _finish(
     from polysift import report
     from polysift._descriptions import candidates_table, figures_table, training_facts
     from polysift._evaluation import evaluate
+    from polysift._report import explained
 
     quiet = estimator.get_params()["verbose"] == 0
     _save(estimator.set_params(verbose=0), output)
@@ -206,6 +208,7 @@ def _finish(
                 output.report,
                 forecast=forecast,
                 command=_command(estimator),
+                explanation=explained(model, (list(judges.values())[-1],)),
                 overwrite=output.force,
             )
     except KeyboardInterrupt:

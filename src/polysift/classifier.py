@@ -12,11 +12,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polysift._calibration import Calibrator, calibrator_from_dict
+from polysift._calibrators import Calibrator, calibrator_from_dict
 from polysift._callbacks import FRAMES, CallbackSupportMixin, FitTasks, with_callbacks
-from polysift._checkpoint import digest
-from polysift._data import DataSource
 from polysift._feature_map import FeatureMap
+from polysift._fitted import CallbackHook, check_warm_start, fitted_attributes, map_params
 from polysift._forecast import Forecast
 from polysift._inputs import keeping_features, rows_source, training_source
 from polysift._job import check_solver_parameters, job_of, warn_about
@@ -24,14 +23,16 @@ from polysift._labels import codes_among
 from polysift._monitor import Monitor
 from polysift._parallel import SMALL_WORK, Span, usable_jobs
 from polysift._params import check_n_jobs
+from polysift._planning import plan
 from polysift._predict import score_shards
 from polysift._predict_tasks import Predictor
 from polysift._prediction_files import check_predictions, write_predictions
 from polysift._result import Result
 from polysift._scalers import scaler_from_dict
+from polysift._source import DataSource
 from polysift._sums import predicted_codes
 from polysift._survey import checked_labels, checked_weights
-from polysift._training import Start, Trained, plan, train
+from polysift._training import Start, Trained, train
 from polysift._types import FloatArray
 
 R = TypeVar("R")
@@ -80,7 +81,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         over-relaxation 1.7 and a stopping rule on residuals; it warns if it does not get there.
         "newton" goes there by Newton's method on the hinge loss with its kink rounded, ever less:
         it comes closer to the minimum, mostly in far fewer passes, but takes float64 features and
-        some n x n matrices per label column, and it warns likewise.
+        some n x n matrices per label column, and it warns likewise. Where rows are many it begins
+        with some of them, and needs about ten passes over all.
     alpha : float, default=1.0
         The weight of the proximal term, which only damps the steps. For "paper" it is the
         paper's alpha. For "converged" it is relative to the smallest that rounding allows,
@@ -294,6 +296,15 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         FPCClassifier
             The fitted classifier.
+
+        Examples
+        --------
+        >>> from polysift import FPCClassifier
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
+        >>> clf = FPCClassifier(degree=5, random_state=0).fit(X, y)
+        >>> clf.classes_, clf.n_centers_, clf.n_iter_
+        (array([-1,  1]), 21, 3)
         """
         check_solver_parameters(self)
         with keeping_features(self):
@@ -310,7 +321,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             source,
             job,
             start=self._warm_start if going_on else None,
-            hook=partial(_Hook, tasks),
+            hook=partial(CallbackHook, tasks),
         )
         self.take_over(trained, job.spec.seed)
         tasks.end()
@@ -318,24 +329,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def take_over(self, trained: Trained, seed: int) -> None:
         """Set the fitted attributes to those of a training run; for polysift's own use."""
-        result = trained.result
-        made = _attributes(trained.feature_map, trained.classes, result.u)
-        made |= {
-            "random_state_": seed,
-            "timings_": trained.timings,
-            "training_summary_": trained.summary,
-            "rho_": float(result.rho),
-            "n_iter_": result.n_iter,
-            "status_": result.status.word,
-            "status_message_": result.status.value,
-            "history_": result.history,
-            "gram_": "exact" if result.products is None else "sampled",
-            "n_products_": result.products or 0,
-        }
-        if trained.calibration is not None:
-            made["calibrator_"] = trained.calibration.calibrator.to_dict()
-            made["calibration_report_"] = trained.calibration.report
-        made["_map_params"] = self._current_map_params()
+        made = fitted_attributes(trained) | {"random_state_": seed, "_map_params": map_params(self)}
         for name in ("calibrator_", "calibration_report_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         for name, value in made.items():
@@ -357,6 +351,15 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         Forecast
             Rows, centers, peak memory, disk, passes, feature evaluations and time.
+
+        Examples
+        --------
+        >>> from polysift import FPCClassifier
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
+        >>> forecast = FPCClassifier(degree=5, n_jobs=1).plan(X, y, show=False)
+        >>> forecast.centers, forecast.passes
+        (21, 7)
         """
         check_solver_parameters(self)
         probe = clone(self)
@@ -378,6 +381,15 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (m,) or (m, n_classes)
             For two classes, the score of ``classes_[1]``; else one score per class.
+
+        Examples
+        --------
+        >>> from polysift import FPCClassifier
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
+        >>> clf = FPCClassifier(degree=5, random_state=0).fit(X, y)
+        >>> clf.decision_function(X[:3]).round(2)
+        array([0.56, 0.14, 0.2 ])
         """
         values = self._scores(X)
         return values[:, 0] if values.shape[1] == 1 else values
@@ -394,6 +406,15 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (m,)
             The classes.
+
+        Examples
+        --------
+        >>> from polysift import FPCClassifier
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
+        >>> clf = FPCClassifier(degree=5, random_state=0).fit(X, y)
+        >>> clf.predict([[0.1, 0.1], [0.9, 0.9]])
+        array([-1,  1])
         """
         codes = predicted_codes(self._scores(X))
         return self.classes_[codes]
@@ -413,6 +434,16 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         ndarray of shape (m, n_classes)
             The probabilities, in the order of ``classes_``.
+
+        Examples
+        --------
+        >>> from polysift import FPCClassifier
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
+        >>> clf = FPCClassifier(degree=5, calibration="sigmoid", random_state=0).fit(X, y)
+        >>> clf.predict_proba([[0.1, 0.1], [0.9, 0.9]]).round(2)
+        array([[0.95, 0.05],
+               [0.05, 0.95]])
         """
         check_is_fitted(self)
         return self._calibrator().probabilities(self._scores(X))
@@ -433,6 +464,15 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         -------
         float
             The weighted share of the rows whose class is right.
+
+        Examples
+        --------
+        >>> from polysift import FPCClassifier
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
+        >>> clf = FPCClassifier(degree=5, random_state=0).fit(X, y)
+        >>> round(clf.score(X, y), 2)  # one label in ten is reversed
+        0.87
         """
         if not isinstance(X, DataSource):
             return float(super().score(X, y, sample_weight))
@@ -485,6 +525,20 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Whether to write probabilities, too; only with ``calibration``.
         overwrite : bool, default=False
             Whether to replace a file that exists, or a folder with nothing but such files in it.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from polysift import FPCClassifier
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
+        >>> clf = FPCClassifier(degree=5, random_state=0).fit(X, y)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "predictions.csv"
+        ...     clf.predict_to(X[:2], path, scores=False)
+        ...     path.read_text().split()
+        ['"prediction"', '1', '1']
         """
         check_is_fitted(self)
         output = check_predictions(path, overwrite=overwrite)
@@ -538,48 +592,11 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _feature_map(self) -> FeatureMap:
         return FeatureMap(scaler_from_dict(self.scaler_), self.centers_, self.degree_)
 
-    def _current_map_params(self) -> dict[str, Any]:
-        params = {name: getattr(self, name) for name in ("degree", "n_centers", "scaler")}
-        given = None if isinstance(self.centers, str) else digest(np.asarray(self.centers, float))
-        return params | {"centers": self.centers if given is None else f"given ({given})"}
-
     def _warm_start(self, classes: Any) -> Start:
-        """Return what to go on from, or raise if it does not fit this call."""
-        current = self._current_map_params() | {"classes": list(classes)}
-        for name, before in (self._map_params | {"classes": list(self.classes_)}).items():
-            if current[name] != before:
-                raise ValueError(
-                    f"warm_start=True goes on with {name}={before!r}, but now {name} is "
-                    f"{current[name]!r}. Set warm_start=False to start anew."
-                )
+        check_warm_start(self, classes)
         return Start(self._feature_map(), self.coef_.T)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-class _Hook:
-    """Tells callbacks of iterations, each with a model as it is then."""
-
-    def __init__(self, tasks: FitTasks, feature_map: FeatureMap, classes: Any) -> None:
-        self._tasks, self._feature_map, self._classes = tasks, feature_map, classes
-
-    def begin(self) -> None:
-        self._tasks.begin_iteration()
-
-    def end(self, u: FloatArray) -> bool:
-        return self._tasks.end_iteration(lambda: _attributes(self._feature_map, self._classes, u))
-
-
-def _attributes(feature_map: FeatureMap, classes: Any, u: FloatArray) -> dict[str, Any]:
-    """Return the fitted attributes that prediction needs."""
-    return {
-        "classes_": classes,
-        "coef_": np.ascontiguousarray(u.T),
-        "centers_": feature_map.centers,
-        "n_centers_": feature_map.n_centers,
-        "degree_": feature_map.degree,
-        "scaler_": feature_map.scaler.to_dict(),
-    }

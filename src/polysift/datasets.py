@@ -42,6 +42,13 @@ def bayes_curve(t: FloatArray) -> FloatArray:
     -------
     ndarray
         The second coordinate of the boundary there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from polysift.datasets import bayes_curve
+    >>> bayes_curve(np.array([0.0, 0.25, 0.5, 1.0]))
+    array([1.       , 0.5859375, 0.5      , 0.5      ])
     """
     return np.asarray((np.maximum(1 - 2 * t, 0) ** 5 * (32 * t**2 + 10 * t + 1) + 1) / 2)
 

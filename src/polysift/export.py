@@ -10,7 +10,7 @@ import numpy as np
 
 from polysift import __version__
 from polysift import _onnx_graph as blocks
-from polysift._calibration import calibrator_from_dict
+from polysift._calibrators import calibrator_from_dict
 from polysift._files import check_output, replacing
 from polysift._models import classifier_of
 from polysift._onnx_graph import Graph, Value, load_onnx

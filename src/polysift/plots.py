@@ -3,7 +3,9 @@
 matplotlib is imported when the first is drawn: the package works without it.
 """
 
-from polysift._model_displays import ConvergenceDisplay, ReliabilityDisplay
+from polysift._convergence_display import ConvergenceDisplay
+from polysift._importance_display import ImportanceDisplay
+from polysift._reliability_display import ReliabilityDisplay
 from polysift._search_display import SearchCurveDisplay
 
-__all__ = ["ConvergenceDisplay", "ReliabilityDisplay", "SearchCurveDisplay"]
+__all__ = ["ConvergenceDisplay", "ImportanceDisplay", "ReliabilityDisplay", "SearchCurveDisplay"]

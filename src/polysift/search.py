@@ -5,19 +5,18 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polysift._data import DataSource
 from polysift._inputs import keeping_features, training_source
 from polysift._result import Status
 from polysift._scoring import check_scorer
-from polysift._search import Found, search
+from polysift._search import search
 from polysift._search_job import check_search_parameters, search_job
-from polysift._selection import ranks
+from polysift._selection import Found, cv_results
+from polysift._source import DataSource
 from polysift._training import Trained
 from polysift._types import FloatArray
 from polysift.classifier import FPCClassifier, is_calibrated
@@ -239,6 +238,15 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         -------
         FPCClassifierCV
             The fitted search.
+
+        Examples
+        --------
+        >>> from polysift import FPCClassifierCV
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
+        >>> search = FPCClassifierCV(degrees=(1, 5), solvers="paper", random_state=0)
+        >>> search.fit(X, y).best_params_["degree"]
+        5
         """
         check_search_parameters(self)
         with keeping_features(self):
@@ -253,7 +261,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
     def _store(self, found: Found, seed: int) -> None:
         best = found.rows[found.best]
         self.classes_ = found.classes
-        self.cv_results_ = _cv_results(found)
+        self.cv_results_ = cv_results(found.rows)
         self.best_index_ = found.best
         self.best_params_ = {"centers": self.centers, **best.params}
         self.best_score_ = float(best.mean)
@@ -295,22 +303,67 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
 
     @available_if(_is_refitted)
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the scores of rows: see ``FPCClassifier.decision_function``."""
+        """Return the scores of rows: see ``FPCClassifier.decision_function``.
+
+        Examples
+        --------
+        >>> from polysift import FPCClassifierCV
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
+        >>> search = FPCClassifierCV(degrees=(1, 5), solvers="paper", random_state=0)
+        >>> search.fit(X, y).decision_function(X[:3]).shape
+        (3,)
+        """
         return self._model().decision_function(X)
 
     @available_if(_is_refitted)
     def predict(self, X: Any) -> Any:
-        """Return the class of each row: see ``FPCClassifier.predict``."""
+        """Return the class of each row: see ``FPCClassifier.predict``.
+
+        Examples
+        --------
+        >>> from polysift import FPCClassifierCV
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
+        >>> search = FPCClassifierCV(degrees=(1, 5), solvers="paper", random_state=0)
+        >>> search.fit(X, y).predict([[0.1, 0.1], [0.9, 0.9]])
+        array([-1,  1])
+        """
         return self._model().predict(X)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class: see ``FPCClassifier.predict_proba``."""
+        """Return the probability of each class: see ``FPCClassifier.predict_proba``.
+
+        Examples
+        --------
+        >>> from polysift import FPCClassifierCV
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
+        >>> search = FPCClassifierCV(degrees=(1, 5), solvers="paper", random_state=0)
+        >>> search.set_params(calibration="sigmoid").fit(X, y).predict_proba(X[:3]).shape
+        (3, 2)
+        """
         return self._model().predict_proba(X)
 
     @available_if(_is_refitted)
     def predict_to(self, X: Any, path: Any, **options: Any) -> None:
-        """Write predictions to a file: see ``FPCClassifier.predict_to``."""
+        """Write predictions to a file: see ``FPCClassifier.predict_to``.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> from pathlib import Path
+        >>> from polysift import FPCClassifierCV
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
+        >>> search = FPCClassifierCV(degrees=(1, 5), solvers="paper", random_state=0)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "predictions.csv"
+        ...     search.fit(X, y).predict_to(X[:2], path, scores=False)
+        ...     path.read_text().split()
+        ['"prediction"', '1', '1']
+        """
         self._model().predict_to(X, path, **options)
 
     @available_if(_is_refitted)
@@ -330,6 +383,15 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         -------
         float
             The score.
+
+        Examples
+        --------
+        >>> from polysift import FPCClassifierCV
+        >>> from polysift.datasets import make_bayes_curve
+        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
+        >>> search = FPCClassifierCV(degrees=(1, 5), solvers="paper", random_state=0)
+        >>> round(search.fit(X, y).score(X, y), 2)  # one label in ten is reversed
+        0.88
         """
         model = self._model()
         scorer = check_scorer(self.scoring)
@@ -351,26 +413,3 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _cv_results(found: Found) -> dict[str, Any]:
-    """Return the candidates as columns, under scikit-learn's names."""
-    rows = found.rows
-    results: dict[str, Any] = {"params": [dict(row.params) for row in rows]}
-    for name in rows[0].params:
-        values = np.empty(len(rows), dtype=object)
-        values[:] = [row.params[name] for row in rows]
-        results[f"param_{name}"] = np.ma.MaskedArray(values, False)
-    scores = np.array([row.scores for row in rows])
-    for split, column in enumerate(scores.T):
-        results[f"split{split}_test_score"] = column
-    means = np.array([row.mean for row in rows])
-    results["mean_test_score"] = means
-    spread = (scores - means[:, np.newaxis]) ** 2
-    counted = (~np.isnan(scores)).sum(axis=1)
-    spread = np.nansum(spread, axis=1) / np.maximum(counted, 1)
-    results["std_test_score"] = np.where(counted, np.sqrt(spread), np.nan)
-    results["rank_test_score"] = ranks(rows)
-    results["n_iter"] = np.array([row.iterations for row in rows])
-    results["status"] = np.array([row.status for row in rows])
-    return results

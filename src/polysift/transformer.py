@@ -96,6 +96,13 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         -------
         PolynomialKernelMap
             The fitted transformer.
+
+        Examples
+        --------
+        >>> from polysift import PolynomialKernelMap
+        >>> features = PolynomialKernelMap(degree=2, random_state=0).fit([[0.0, 1.0], [1.0, 3.0]])
+        >>> features.centers_.shape
+        (6, 2)
         """
         source = rows_source(self, X, sample_weight, reset=True)
         seed = check_seed(self.random_state)
@@ -122,6 +129,14 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         -------
         ndarray of shape (m, n_centers_)
             The features, float32 for float32 rows, else float64.
+
+        Examples
+        --------
+        >>> from polysift import PolynomialKernelMap
+        >>> features = PolynomialKernelMap(degree=2, centers=[[0.0, 1.0]], scaler=None)
+        >>> features.fit_transform([[5.0, 1.0], [5.0, 2.0]])
+        array([[4.],
+               [9.]])
         """
         check_is_fitted(self)
         source = rows_source(self, X, reset=False)

@@ -11,8 +11,8 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from polysift._checkpoint import machine_fingerprint
 from polysift._crew import LostError, Ref
+from polysift._fingerprint import machine_fingerprint
 from polysift._monitor import WorkersLostError
 from polysift._ray._connection import load_ray
 

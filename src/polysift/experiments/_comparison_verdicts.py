@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from polysift.experiments._comparison import (
     SHAPES,
@@ -16,6 +15,7 @@ from polysift.experiments._comparison_summary import Lines, by_pair, figure, set
 from polysift.experiments._comparison_tables import signed, value_text
 from polysift.experiments._paper import UCI_ROWS, printed
 from polysift.experiments._study import Row, Verdict
+from polysift.experiments._tally import Tally
 
 MANY_ROWS = 10_000
 
@@ -25,33 +25,6 @@ NAMES = {"accuracy": "accuracy", "auc": "AUC"}
 
 TUNED = {"accuracy": "polysift", "auc": "polysift_auc"}
 """Which of our classifiers was tuned for what."""
-
-
-@dataclass
-class Tally:
-    """The data sets for which a claim holds, does not hold, cannot be told, or has no figures."""
-
-    good: list[str] = field(default_factory=list)
-    bad: list[str] = field(default_factory=list)
-    open: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-
-    def add(self, holds: bool | None, text: str) -> None:
-        """Count a set, with what to say of it."""
-        (self.open if holds is None else self.good if holds else self.bad).append(text)
-
-    def verdict(self, good: str, bad: str, *more: str) -> Verdict:
-        """Return true if all sets are good, false if one is not, None if that is open."""
-        agrees = None if not (self.good or self.bad) else not self.bad
-        if (self.open or self.missing) and agrees:
-            agrees = None
-        parts = (good, self.good), (bad, self.bad), ("Cannot be told", self.open)
-        told = [f"{head}: {'; '.join(texts)}." for head, texts in parts if texts]
-        if self.missing:
-            told.append(f"No figures: {', '.join(self.missing)}.")
-        sets = sum(map(len, (self.good, self.bad, self.open, self.missing)))
-        counted = f"{len(self.good)} of {sets} sets."
-        return Verdict(agrees, " ".join([counted, *told, *(text for text in more if text)]))
 
 
 def findings(table: ComparisonTable, summary: list[Row]) -> list[Finding]:

@@ -117,6 +117,14 @@ class FalkonClassifier(BinaryClassifier):
         -------
         FalkonClassifier
             The fitted classifier.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_moons
+        >>> from polysift.rivals import FalkonClassifier
+        >>> X, y = make_moons(500, noise=0.1, random_state=0)
+        >>> FalkonClassifier(n_centers=50, random_state=0).fit(X, y).coef_.shape
+        (50,)
         """
         n_centers = check_integer("n_centers", self.n_centers)
         scale = check_real("sigma_scale", self.sigma_scale, positive=True)

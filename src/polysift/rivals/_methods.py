@@ -50,6 +50,13 @@ class Method:
         none where that depends on the data.
     quick : tuple of dict
         A few of the coarse candidates, for a fast look.
+
+    Examples
+    --------
+    >>> from polysift.rivals import METHODS
+    >>> falkon = METHODS["falkon"]
+    >>> falkon.title, falkon.in_paper, len(falkon.quick) <= len(falkon.coarse) <= len(falkon.full)
+    ('FALKON', True, True)
     """
 
     name: str

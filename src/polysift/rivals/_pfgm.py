@@ -103,6 +103,14 @@ class ProxPFGMClassifier(BinaryClassifier):
         -------
         ProxPFGMClassifier
             The fitted classifier.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import make_circles
+        >>> from polysift.rivals import ProxPFGMClassifier
+        >>> X, y = make_circles(500, noise=0.05, factor=0.5, random_state=0)
+        >>> len(ProxPFGMClassifier(n_features_per_round=2).fit(X, y).groups_)
+        3
         """
         C = check_real("C", self.C, positive=True)
         B = check_integer("n_features_per_round", self.n_features_per_round)
