@@ -452,7 +452,7 @@ class TestMistakes:
         [
             ("fit absent.csv -t label", 1, ["no file absent.csv"]),
             ("fit train.csv -t lable", 1, ["no column 'lable'", "mean 'label'"]),
-            ("fit train.csv", 1, ["label"]),
+            ("fit train.csv", 1, ["text in column 'label'", "name it with --target"]),
             ("fit test.parquet -t a", 1, ["label"]),
             ("fit train.csv -t a", 1, ["text in column 'label'", "--drop"]),
             ("fit garbage.parquet -t label", 1, ["garbage.parquet", "not a readable"]),

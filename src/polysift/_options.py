@@ -130,10 +130,19 @@ class Labels:
     def open(self, path: str, reading: Reading, *, quiet: bool, names: Any = None) -> DataSource:
         """Open a file that has labels."""
         from polysift._addresses import public_name
+        from polysift._readers import format_of
 
-        source = reading.open(
-            path, target=self.target, weight=self.weight, names=names, quiet=quiet
-        )
+        try:
+            source = reading.open(
+                path, target=self.target, weight=self.weight, names=names, quiet=quiet
+            )
+        except ValueError as error:
+            if self.target is not None or format_of(path, reading.format) != "csv":
+                raise
+            # CSV is parsed at once: labels that are text are met before they are missed.
+            raise ValueError(
+                f"{error} The labels are a column, too: name it with --target."
+            ) from error
         if not source.has_labels:
             known = names is None and source.names is not None
             have = f" Its columns are {', '.join(source.names or ())}." if known else ""

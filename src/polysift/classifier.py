@@ -80,9 +80,9 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         regression on the labels. "converged" goes on to the minimum of the hinge loss, with
         over-relaxation 1.7 and a stopping rule on residuals; it warns if it does not get there.
         "newton" goes there by Newton's method on the hinge loss with its kink rounded, ever less:
-        it comes closer to the minimum, mostly in far fewer passes, but takes float64 features and
-        some n x n matrices per label column, and it warns likewise. Where rows are many it begins
-        with some of them, and needs about ten passes over all.
+        with many rows per center it comes closer to the minimum, in far fewer passes, but takes
+        float64 features and some n x n matrices per label column, and it warns likewise. Where rows
+        are many it begins with some of them, and needs about ten passes over all.
     alpha : float, default=1.0
         The weight of the proximal term, which only damps the steps. For "paper" it is the
         paper's alpha. For "converged" it is relative to the smallest that rounding allows,
