@@ -82,7 +82,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "newton" goes there by Newton's method on the hinge loss with its kink rounded, ever less:
         with many rows per center it comes closer to the minimum, in far fewer passes, but takes
         float64 features and some n x n matrices per label column, and it warns likewise. Where rows
-        are many it begins with some of them, and needs about ten passes over all.
+        are many it begins with some of them, and needs fewer passes over all.
     alpha : float, default=1.0
         The weight of the proximal term, which only damps the steps. For "paper" it is the
         paper's alpha. For "converged" it is relative to the smallest that rounding allows,
