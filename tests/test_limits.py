@@ -184,11 +184,11 @@ def test_the_limit_is_kept(tmp_path):
 
 FULL_DISK = """
 import resource, signal
-from polysift._engine import _new_state
+from polysift._state import new_state
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
-    _new_state((1_000_000, 2), True)
+    new_state((1_000_000, 2), True)
 except OSError as error:
     print("refused:", error)
 """

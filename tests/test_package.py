@@ -22,7 +22,6 @@ LONG = {
     "_admm": "the table of the paper's symbols stands in front of what it explains",
     "_catalogue": "a table of data sets",
     "_fused_kernels": "compiled as one: numba looks at this file alone to tell what is out of date",
-    "_newton": "one run, from its derivation to its stopping rule",
     "_options": "a table of options",
     "classifier": "the docstrings of its parameters, attributes and methods",
     "search": "the docstrings of its parameters, attributes and methods",

@@ -10,11 +10,12 @@ from conftest import noisy_problem
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier, _memory, _planning, _sampling
 from polysift._checkpoint import Checkpoint
+from polysift._engine import LocalEngine
 from polysift._forecast import NEWTON_PASSES, NEWTON_PASSES_LATE
 from polysift._memory import Resources, Shape
 from polysift._newton import NewtonRun
-from polysift._rehearsal import TOL, _training_set
-from polysift._sampling import Draw, rehearsal_rows
+from polysift._rehearsal import _training_set
+from polysift._sampling import ROUGH, Draw, rehearsal_rows
 from test_admm import engine_for
 
 X, Y = noisy_problem(np.random.default_rng(0), 9000, 3)
@@ -73,6 +74,31 @@ def test_it_reaches_the_minimum_without_a_gram_matrix_of_all_rows(monkeypatch):
     assert loss(clf, X, Y) == pytest.approx(loss(alone, X, Y), rel=2e-3)
 
 
+def test_a_rough_tolerance_takes_one_pass_over_all_rows(monkeypatch):
+    kept = []
+    begin = LocalEngine.__init__
+
+    def watch(self, data, *args, store=False, **options):
+        kept.append((data.source.n_rows, store))
+        begin(self, data, *args, store=store, **options)
+
+    monkeypatch.setattr(LocalEngine, "__init__", watch)
+    exact, rough = classifier().fit(X, Y), classifier(tol=2 * ROUGH).fit(X, Y)
+    assert rough.n_iter_ == 1 < exact.n_iter_ and rough.status_ == "minimum"
+    assert loss(rough, X, Y) <= 1.1 * loss(exact, X, Y)
+    few, (m, stored), fewer, (again, not_stored) = kept[1], kept[0], kept[3], kept[2]
+    assert few == fewer and few[0] < m == again == len(X)
+    assert stored and not not_stored  # for a single pass that would not pay
+
+
+def test_a_loss_that_says_more_of_the_rows_drawn_than_of_all(monkeypatch, rng):
+    """Some of the rows can be told apart, all of them cannot."""
+    y = np.where(X[:, 0] + 0.1 * X[:, 1] > 0.5, 1, -1)
+    y[rng.random(len(y)) < 0.002] *= -1
+    clf, alone = classifier(6).fit(X, y), unrehearsed(monkeypatch, classifier(6), X, y)
+    assert clf.status_ == "minimum" and loss(clf, X, y) <= 1.05 * loss(alone, X, y)
+
+
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("limit", ["40MB", "2GB"])
 def test_the_same_bits_for_any_threads_and_memory(threads, limit):
@@ -128,7 +154,7 @@ def interrupt(monkeypatch, when):
 
 
 def test_an_interrupt_before_there_is_a_model_of_all_rows(monkeypatch):
-    interrupt(monkeypatch, lambda run: run.settings.tol == TOL and run.iterates == 3)
+    interrupt(monkeypatch, lambda run: run.settings.tol == ROUGH and run.iterates == 3)
     with pytest.raises(KeyboardInterrupt):
         classifier().fit(X, Y)
 
@@ -137,7 +163,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(monkeypatch, tmp_path):
     whole = classifier(5).fit(X, Y)
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "due", lambda self: True)
-        interrupt(patch, lambda run: run.settings.tol < TOL and run.iterates == 3)
+        interrupt(patch, lambda run: run.settings.tol < ROUGH and run.iterates == 3)
         with pytest.warns(match="interrupted"):
             part = classifier(5, checkpoint=tmp_path / "c").fit(X, Y)
     assert part.n_iter_ == 3

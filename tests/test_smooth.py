@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -19,64 +19,125 @@ from polysift._monitor import Monitor
 from polysift._parallel import Pool
 from polysift._pieces import Pieces
 from polysift._scalers import AffineScaler
-from polysift._smooth import FULL, STEPS, duality_gap, in_band, steepness
+from polysift._smooth import (
+    FULL,
+    LEVELS,
+    STEPS,
+    curvedness,
+    drawn,
+    duality_gap,
+    keep_multipliers,
+    multipliers,
+    predicted,
+    steepness,
+)
 from polysift._stretches import cut_into_stretches
 from polysift._sums import SmoothSums, move_smoothly
 from test_distributed import Shaky
 
 F = np.linspace(-2, 4, 1201)
+LEAST_CURVED = 0.2
 
 
 def rounded(f, delta):
     """Return the rounded loss, as printed."""
-    if f >= 1 + delta:
-        return 0.0
-    return 1 - f if f <= 1 - delta else (1 + delta - f) ** 2 / (4 * delta)
+    return ((1 - f) + np.sqrt((1 - f) ** 2 + 4 * delta**2)) / 2
 
 
 @pytest.mark.parametrize("delta", [1.0, 0.3, 1e-3])
-def test_steepness_is_minus_the_slope_of_the_rounded_loss(delta):
-    h = 1e-5 * delta
-    slope = [(rounded(f + h, delta) - rounded(f - h, delta)) / (2 * h) for f in F]
-    np.testing.assert_allclose(steepness(F, delta), np.negative(slope), atol=1e-4)
-    curved = in_band(F, delta)
-    np.testing.assert_array_equal(curved, np.abs(F - 1) < delta)
-    assert set(steepness(F, delta)[~curved]) <= {0.0, 1.0}
+def test_steepness_and_curvedness_are_slopes_of_the_rounded_loss(delta):
+    h = 1e-4 * delta
+    slope = (rounded(F + h, delta) - rounded(F - h, delta)) / (2 * h)
+    c = steepness(F, delta)
+    np.testing.assert_allclose(c, -slope, atol=1e-6)
+    assert ((c >= 0) & (c <= 1)).all()
+    change = (steepness(F - h, delta) - steepness(F + h, delta)) / (2 * h)
+    np.testing.assert_allclose(curvedness(F, delta, c), 4 * delta * change, atol=1e-6)
+    assert curvedness(np.ones(1), delta, np.full(1, 0.5))[0] == 1.0
+
+
+def test_a_row_that_has_crossed_the_margin_is_curved_all_the_way():
+    """It has the multiplier of where it was, so its curvature is not that of where it is."""
+    far, there = np.array([-3.0]), np.array([5.0])
+    at_home = curvedness(there, 0.01, steepness(there, 0.01))
+    assert curvedness(there, 0.01, steepness(far, 0.01)) > 1000 * at_home
+
+
+def test_drawn_rows_stand_for_all(rng):
+    curved, B = rng.random(20_000) ** 4, rng.normal(size=(20_000, 3))
+    rows, share = drawn(curved, 0.5, 7)
+    assert len(rows) == pytest.approx(np.minimum(curved / 0.5, 1).sum(), rel=0.05)
+    assert set(np.flatnonzero(curved > 0.5)) <= set(rows)
+    H, found = B.T @ (curved[:, None] * B), B[rows].T @ (share[:, None] * B[rows])
+    np.testing.assert_allclose(found, H, atol=0.05 * np.abs(H).max())
+    tail, _ = drawn(curved[500:], 0.5, 507)  # another shard
+    np.testing.assert_array_equal(tail + 500, rows[rows >= 500])
+    assert len(drawn(np.zeros(9), 0.0, 0)[0]) == 0
+
+
+@pytest.mark.parametrize("delta", [1.0, 0.3, 1e-3])
+def test_a_multiplier_follows_the_steepness(delta, rng):
+    c = steepness(F, delta)
+    way = 1e-4 * delta * rng.normal(size=F.shape)
+    np.testing.assert_allclose(predicted(F, way, delta, c), steepness(F + way, delta), atol=1e-7)
+    wild = predicted(F, rng.normal(size=F.shape), delta, rng.random(F.shape))
+    assert ((wild >= 0) & (wild <= 1)).all()
 
 
 @pytest.mark.parametrize("delta", [1.0, 0.3, 1e-3])
 def test_the_rounded_loss_tends_to_the_hinge_loss(delta):
-    loss = np.array([rounded(f, delta) for f in F])
+    loss = rounded(F, delta)
     assert (loss >= hinge_loss(F)).all()
-    assert (loss - hinge_loss(F)).max() <= delta / 4 + 1e-15
+    assert (loss - hinge_loss(F)).max() <= delta + 1e-15
 
 
 def test_what_a_multiplier_leaves_of_the_loss(rng):
     assert (duality_gap(F, rng.random(F.shape)) >= 0).all()
     for delta in (1.0, 0.1):
         gap = duality_gap(F, steepness(F, delta))
-        assert gap.min() >= -1e-15 and gap.max() <= delta / 8 + 1e-15
+        assert gap.min() >= -1e-15 and gap.max() <= delta / 2
     assert STEPS[FULL] == 1.0 and (np.diff(STEPS) > 0).all()
+
+
+def test_margins_keep_multipliers(rng):
+    t, c = rng.normal(size=(50, 3)) * 10.0 ** rng.integers(-8, 9, (50, 3)), rng.random((50, 3))
+    c[0], c[1], before = 0.0, 1.0, t.copy()
+    keep_multipliers(t[:, 1:], c[:, 1:])
+    np.testing.assert_array_equal(t[:, 0], before[:, 0])
+    np.testing.assert_allclose(t, before, rtol=1e-10)
+    found = multipliers(t[:, 1])
+    np.testing.assert_allclose(found, c[:, 1], atol=0.5 / LEVELS * (1 + 1e-9))
+    assert found[0] == 0.0 and found[1] == 1.0
+    keep_multipliers(t, multipliers(t))  # as they are
+    np.testing.assert_array_equal(multipliers(t[:, 1]), found)
+    assert multipliers(np.ones(1))[0] == 0.0
 
 
 @pytest.mark.parametrize("counted", ["once", "rows", "lanes"])
 def test_moving_is_a_plain_loop(rng, counted):
     t, f = rng.normal(1, 1, (2, 60, 4))
-    delta, line = np.array([1.0, 0.5, 0.1, 1e-3]), np.array([0.5, 0.0, 0.2, 0.0])
-    t[:, 1] = np.inf  # nobody asks for slopes from there
+    delta, line = np.array([1.0, 0.5, 0.1, 1e-3]), np.array([0.5, 0.0, 0.2, -1.0])
+    keep_multipliers(t, rng.random(t.shape))
+    own = multipliers(t)
+    t[:, 3] = np.inf  # nobody asks for slopes from there
     counts = {"once": None, "rows": rng.random(60), "lanes": rng.random((60, 4))}[counted]
     each = np.ones((60, 4)) if counts is None else np.broadcast_to(counts.T, (4, 60)).T
     expected = {"loss": np.zeros(4), "gap": np.zeros(4), "band": np.zeros(4)}
-    slopes = np.zeros((len(STEPS), 4))
+    slopes, kept = np.zeros((len(STEPS), 4)), np.zeros((60, 4))
 
     def c(f, delta):
-        return min(max((1 + delta - f) / (2 * delta), 0.0), 1.0)
+        return (1 + (1 - f) / np.sqrt((1 - f) ** 2 + 4 * delta**2)) / 2
 
     for i, k in np.ndindex(60, 4):
         loss = max(0.0, 1 - f[i, k])
         expected["loss"][k] += each[i, k] * loss
         expected["gap"][k] += each[i, k] * (loss - c(f[i, k], delta[k]) * (1 - f[i, k]))
-        expected["band"][k] += each[i, k] * (abs(f[i, k] - 1) < delta[k])
+        if line[k] > 0:
+            ahead = predicted(t[i, k], f[i, k] - t[i, k], line[k], own[i, k])
+        else:
+            ahead = own[i, k] if line[k] == 0 else c(f[i, k], delta[k])
+        kept[i, k] = ahead
+        expected["band"][k] += each[i, k] * curvedness(f[i, k], delta[k], ahead)
         for s in range(len(STEPS)):
             if line[k] > 0:
                 way = f[i, k] - t[i, k]
@@ -85,7 +146,8 @@ def test_moving_is_a_plain_loop(rng, counted):
     with np.errstate(invalid="ignore"):
         found = move_smoothly(t, f, delta, line, counts, sums)
     np.testing.assert_array_equal(found, steepness(f, delta))
-    np.testing.assert_array_equal(t, f)
+    np.testing.assert_allclose(t, f, rtol=1e-10)
+    np.testing.assert_allclose(multipliers(t), kept, atol=0.5 / LEVELS * (1 + 1e-9))
     for name, value in expected.items():
         np.testing.assert_allclose(getattr(sums, name), value, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(sums.slopes, slopes, rtol=1e-12, atol=1e-12)
@@ -118,7 +180,7 @@ def problem(m, d, n, degree, *, K=1, weighted=False, cells=False, dtype=float, s
     feature_map = FeatureMap(same, rng.random((n, d)), degree)
     scale = float((1 + 0.25 * d) ** degree * np.sqrt(n))
     u = rng.normal(size=(n, K * (2 if cells else 1))) / scale
-    smooth = ((0.5, 0.25), (0.3, 0.0), (1.0, 1.0))[:K]
+    smooth = ((0.5, 0.25), (0.3, -1.0), (1.0, 1.0))[:K]
     lanes = [Lane(n, 1.0, 1.0, None, smooth)]
     if cells:
         lanes = [Lane(n, 1.0, 1.0, 1, smooth), Lane(n, 1.0, 1.0, None, smooth[::-1])]
@@ -128,14 +190,15 @@ def problem(m, d, n, degree, *, K=1, weighted=False, cells=False, dtype=float, s
 def visited(engine, lanes, u, between=lambda: None):
     """Return all that an engine tells of a few sweeps; something may happen between its verbs."""
     K = len(lanes[0].smooth)
-    T = np.random.default_rng(0).normal(size=(len(u), len(u)))
+    T = np.triu(np.random.default_rng(0).normal(size=(len(u), len(u))))
     engine.begin(len(lanes))
     for factor in (0.5, 1.0):
         found = dict(vars(engine.sweep(lanes, factor * u)))
         between()
     for i, lane in enumerate(lanes):
         for k in range(K):
-            found[f"H{i}{k}"] = engine.curvature(lane, i, k, T)
+            smooth = tuple((delta, LEAST_CURVED) for delta, _ in lane.smooth)
+            found[f"H{i}{k}"] = engine.curvature(replace(lane, smooth=smooth), i, k, T)
     return found
 
 
@@ -154,7 +217,7 @@ def test_sweep_and_curvature_against_the_formulas(shape, store):
     found = visited(LocalEngine(data, feature_map, Pool(1), store=store), lanes, u)
     X = np.concatenate([data.source.rows(part) for _, part in data.source.parts()])
     A, y = kernel(X, feature_map.centers, feature_map.degree), data.labels_of(slice(0, len(X)))
-    T = np.random.default_rng(0).normal(size=(len(u), len(u)))
+    T = np.triu(np.random.default_rng(0).normal(size=(len(u), len(u))))
     for i, lane in enumerate(lanes):
         omega = np.ones(len(X)) if data.weights is None else data.weights
         if lane.without is not None:
@@ -162,17 +225,23 @@ def test_sweep_and_curvature_against_the_formulas(shape, store):
         for k, (delta, line) in enumerate(lane.smooth):
             column = i * len(lane.smooth) + k
             f = y[:, k] * (A @ u[:, column])
-            c, near = steepness(f, delta), in_band(f, delta)
-            B = A[near] @ T
-            H = B.T @ (omega[near, np.newaxis] * B)
+            c = own = steepness(f, delta)
+            if line > 0:  # from multipliers of 0 at t = 1, in two steps
+                half = predicted(np.ones_like(f), f / 2 - 1, line, 0.0 * f)
+                own = predicted(f / 2, f / 2, line, np.rint(half * LEVELS) / LEVELS)
+            own = np.rint(own * LEVELS) / LEVELS
+            curved = omega * curvedness(f, delta, own)
+            rows, share = drawn(curved, LEAST_CURVED, 0)
+            B = A[rows] @ T
+            H = B.T @ (share[:, np.newaxis] * B)
             H_found = found[f"H{i}{k}"]
-            np.testing.assert_allclose(H_found, H, rtol=0, atol=1e-10 * max(np.abs(H).max(), 1e-9))
+            np.testing.assert_allclose(H_found, H, rtol=0, atol=1e-8 * max(np.abs(H).max(), 1e-9))
             r = A.T @ (omega * c * y[:, k])
             np.testing.assert_allclose(found["r"][:, column], r, rtol=1e-8, atol=1e-8)
             np.testing.assert_allclose(found["loss"][column], omega @ hinge_loss(f), rtol=1e-10)
-            np.testing.assert_allclose(found["band"][column], omega @ near, rtol=1e-10)
+            np.testing.assert_allclose(found["band"][column], curved.sum(), rtol=1e-3)
             way = f / 2
-            slope = -omega @ (steepness(f, line or 1.0) * way) if line else 0.0
+            slope = -omega @ (steepness(f, line) * way) if line > 0 else 0.0
             np.testing.assert_allclose(found["slopes"][FULL, column], slope, rtol=1e-8, atol=1e-9)
 
 

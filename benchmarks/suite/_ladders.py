@@ -34,18 +34,18 @@ OURS: dict[str, tuple[list[Params], list[Params]]] = {
     ),
     "skin": (
         _ours("standard", (4, 35), (6, 84), (10, 286), (14, 680)),
-        _ours("minmax", (2, 10), (3, 20), (4, 35), (6, 84), (8, 165), (10, 286)),
+        _ours("standard", (2, 10), (3, 20), (4, 35), (5, 56), (6, 84), (8, 165)),
     ),
     "covtype_binary": (
         _ours("standard", (2, 300), (3, 600), (4, 1000), (6, 1500), (6, 2000), (6, 3000)),
-        _ours("minmax", (3, 200), (3, 300), (3, 360), (3, 400), (3, 600), (3, 1000), (3, 1500)),
+        _ours("minmax", (3, 200), (3, 300), (3, 400), (3, 600), (3, 1000), (3, 1500)),
     ),
     "smooth": (
         _ours("standard", (2, 100), (2, 231), (3, 500), (3, 1771)),
         _ours("standard", (2, 100), (2, 231), (3, 1000)),
     ),
 }
-"""The ladders of the paper's solver and of Newton's method."""
+"""The ladders of the paper's solver, and of Newton's method with either tolerance."""
 
 
 def ladders(data: str, size: str) -> dict[str, list[Params]]:
@@ -55,7 +55,12 @@ def ladders(data: str, size: str) -> dict[str, list[Params]]:
     found = {
         "paper": paper,
         "newton": newton,
-        "falkon": _rungs("n_centers", SIZES, sigma_scale=sigma),
+        "rough": newton,
+        "falkon": [
+            rung | {"n_iter": n_iter}
+            for rung in _rungs("n_centers", SIZES, sigma_scale=sigma)
+            for n_iter in (10, 20)
+        ],
         "nystroem": _rungs("n_components", (50, *SIZES), gamma_scale=nystroem),
         "rbf_sampler": _rungs("n_components", SIZES, gamma_scale=fourier),
         "count_sketch": _rungs("n_components", (50, *SIZES), degree=2),

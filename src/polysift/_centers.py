@@ -13,9 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from polysift._parallel import block_spans
 from polysift._types import Block, FloatArray
 
 SCHEMES = ("auto", "uniform", "first", "random")
+
+HASHED = 2**15
+"""Values that are hashed at a time."""
 
 Words = npt.NDArray[np.uint64]
 
@@ -98,14 +102,17 @@ def hash_rows(block: Block, seed: int) -> Words:
             if len(filled):  # reduceat cannot express an empty row
                 sums[filled] = np.add.reduceat(terms, block.indptr[filled])
         else:
-            sums = np.zeros(block.shape[0], dtype=np.uint64)
-            for j, column in enumerate(block.T):
-                sums += mix(_bits(column) ^ keys[j]) - at_zero[j]
+            sums = np.empty(block.shape[0], dtype=np.uint64)
+            # Some rows at a time, in the caches; column by column threads wait for each other.
+            for lo, hi in block_spans((0, len(block)), max(HASHED // len(keys), 1)):
+                terms = mix(_bits(block[lo:hi]) ^ keys)
+                terms -= at_zero
+                np.sum(terms, axis=1, out=sums[lo:hi])
         return mix(sums ^ mix(np.array([seed], dtype=np.uint64)))
 
 
 def _bits(values: FloatArray) -> Words:
-    return (np.asarray(values, dtype=float) + 0.0).view(np.uint64)  # + 0.0 turns -0.0 into 0.0
+    return np.add(values, 0.0, dtype=float, order="C").view(np.uint64)  # + 0.0 turns -0.0 into 0.0
 
 
 def _column_keys(d: int, seed: int) -> Words:

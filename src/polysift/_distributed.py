@@ -69,6 +69,7 @@ class DistributedEngine:
         precise: bool = False,
     ) -> None:
         self._data, self._cluster = data, pieces.cluster
+        self.n_rows = data.source.n_rows
         self._checkpoint, self._suffix = checkpoint, suffix
         task = Task(
             feature_map,
@@ -134,7 +135,7 @@ class DistributedEngine:
         return tree.result()
 
     def curvature(self, lane: Lane, number: int, k: int, T: FloatArray) -> FloatArray:
-        """Return T' A_b' Omega A_b T over the rows in the band of a lane's k-th column."""
+        """Return T'A' D A T, with D how curved the rows are for a lane's k-th column."""
         rows = self._rows
 
         def submit(i: int, sent: Ref) -> list[Ref]:

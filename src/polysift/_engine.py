@@ -11,7 +11,6 @@ shards.
 from __future__ import annotations
 
 import operator
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
 from typing import Any, Protocol, TypeVar
@@ -28,10 +27,14 @@ from polysift._parallel import Pool, Span, block_spans, tree_sum
 from polysift._sampling import Draw, Picked
 from polysift._shard_features import Item
 from polysift._shards import ShardWork
+from polysift._state import new_state
 from polysift._sums import GramSums, SweepSums, Swept
 from polysift._types import Block, FloatArray
 
 T = TypeVar("T")
+
+SHARED = 2**18
+"""Features of a shard, for each column of coefficients, from which on threads share a pass."""
 
 
 class Engine(Protocol):
@@ -40,6 +43,10 @@ class Engine(Protocol):
     @property
     def state(self) -> FloatArray | RowBlocks:
         """One number per row and column, K of them for each lane, which a sweep moves."""
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
 
     def total_weight(self, without: int | None = None) -> float:
         """Return the number of rows, each counted as often as its weight says, but one cell's."""
@@ -57,9 +64,10 @@ class Engine(Protocol):
         """Return A' Omega A P, each lane's columns (n, K) by its own rows; no state moves."""
 
     def curvature(self, lane: Lane, number: int, k: int, T: FloatArray) -> FloatArray:
-        """Return T' A_b' Omega A_b T over the rows in the band of a lane's k-th column.
+        """Return T'A' D A T, with D how curved the rows are for a lane's k-th column.
 
-        The lane, the ``number``-th of those that sweep, minimises a rounded loss.
+        The lane, the ``number``-th of those that sweep, minimises a rounded loss. Of rows less
+        curved than its ``line`` some are drawn, and stand for the others. T is upper triangular.
         """
 
     def begin(self, n_lanes: int) -> None:
@@ -122,15 +130,15 @@ class LocalEngine:
         fused: bool = False,
         precise: bool = False,
     ) -> None:
-        self._data = data
+        self._data, self._pool = data, pool
         self._work = ShardWork(data, feature_map, store, fused=fused, precise=precise)
         self.features = features_of(data, feature_map)
-        self._pool = pool
         self._features_per_pass = data.source.n_rows * feature_map.n_centers
         self._monitor = monitor or Monitor()
         self._checkpoint, self._suffix = checkpoint, suffix
         self._spill = spill
-        self.state = np.empty((data.source.n_rows, 0))
+        self.n_rows = data.source.n_rows
+        self.state = np.empty((self.n_rows, 0))
 
     def total_weight(self, without: int | None = None) -> float:
         """Return the number of rows, each counted as often as its weight says, but one cell's."""
@@ -163,12 +171,12 @@ class LocalEngine:
         parts = self._pool.map(
             lambda item: self._work.product(item, table, P),
             self._items(),
-            **self._how,
+            **self._how(table.n_columns),
         )
         return tree_sum(self._watch("product", self._data.shards, parts), operator.add)
 
     def curvature(self, lane: Lane, number: int, k: int, T: FloatArray) -> FloatArray:
-        """Return T' A_b' Omega A_b T over the rows in the band of a lane's k-th column."""
+        """Return T'A' D A T, with D how curved the rows are for a lane's k-th column."""
         table = LaneTable([lane], self._data.n_columns)
         column = number * self._data.n_columns + k
 
@@ -176,12 +184,12 @@ class LocalEngine:
             t = np.asarray(self.state[slice(*item[0]), column])
             return self._work.curvature(item, table, k, t, T)
 
-        parts = self._pool.map(visit, self._items(), work=self._features_per_pass)
+        parts = self._pool.map(visit, self._items(), **self._how(1))
         return tree_sum(self._watch("curvature", self._data.shards, parts), operator.iadd)
 
     def begin(self, n_lanes: int) -> None:
         """Make a state for so many lanes: t = 1, that is v = y and w = 0."""
-        self.state = _new_state((len(self.state), n_lanes * self._data.n_columns), self._spill)
+        self.state = new_state((len(self.state), n_lanes * self._data.n_columns), self._spill)
 
     def keep(self, lanes: Sequence[int]) -> None:
         """Drop the state of all other lanes."""
@@ -202,7 +210,7 @@ class LocalEngine:
         def visit(item: Item) -> Swept:
             return self._work.sweep(item, table, u, self.state[slice(*item[0])])
 
-        parts = self._pool.map(visit, self._items(), **self._how)
+        parts = self._pool.map(visit, self._items(), **self._how(table.n_columns))
         return tree_sum(self._watch("sweep", self._data.shards, parts), SweepSums.add)
 
     def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:
@@ -231,13 +239,18 @@ class LocalEngine:
         seconds = perf_counter() - began
         return seconds * self._data.source.n_rows / (span[1] - span[0]) / self._pool.n_threads
 
-    @property
-    def _how(self) -> dict[str, int]:
-        """How threads take shards: where rows are at hand, some at a time, eight times each."""
-        together = 1
-        if not self._data.source.unit_bytes:
-            together = max(1, len(self._data.shards) // (8 * self._pool.n_threads))
-        return {"work": self._features_per_pass, "together": together}
+    def _how(self, columns: int) -> dict[str, int]:
+        """Return how threads take shards: where rows are at hand, some at a time, eight times each.
+
+        Between two shards a thread needs the interpreter. Where a shard is little work, threads
+        would wait for one another, and one of them is faster.
+        """
+        work, shards = self._features_per_pass, len(self._data.shards)
+        if self._data.source.unit_bytes:  # while one computes, another reads
+            return {"work": work}
+        if work * columns < SHARED * shards:
+            return {"work": 0}
+        return {"work": work, "together": max(1, shards // (8 * self._pool.n_threads))}
 
     def _items(self) -> Iterable[Item]:
         """Return the shards; where all features are kept, without their rows."""
@@ -267,22 +280,3 @@ def features_of(data: TrainingSet, feature_map: FeatureMap) -> Callable[[Block, 
             out[:] = made(X)
 
     return write
-
-
-def _new_state(shape: tuple[int, int], spill: bool) -> FloatArray:
-    """Return a state of ones, in memory or in a file that nobody else sees."""
-    if not spill or 0 in shape:
-        return np.ones(shape)
-    with tempfile.TemporaryFile(prefix="polysift-") as file:
-        try:  # written, not only mapped: a full disk is an error here, and a crash in a map
-            for lo, hi in block_spans((0, shape[0]), 2**16):
-                file.write(np.ones((hi - lo, shape[1])).data)
-            file.flush()
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"The per-row state ({shape[0] * shape[1] * 8:,} bytes) could not be written to "
-                f"{tempfile.gettempdir()}: {error}. Free space there, point TMPDIR elsewhere, or "
-                "raise memory_limit.",
-            ) from error
-        return np.memmap(file, dtype=float, mode="r+", shape=shape)

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numba import njit
 
-from polysift._smooth import STEPS
+from polysift._smooth import LEVELS, STEPS
 from polysift._types import FloatArray, IntArray
 
 UNROLLED = 16
@@ -208,29 +208,45 @@ def settle_smoothly(
 ) -> None:
     """Do as ``_sums.move_smoothly`` for one column; ``sums`` has its slopes at the end."""
     loss = gap = band = wrong = 0.0
+    wide, kept = 4.0 * delta * delta, t.view(np.int64)
+    levels = np.empty(len(f), np.int64)
     for i in range(len(f)):
         margin, count = f[i] * y[i], counts[i]
-        hinge = max(1.0 - margin, 0.0)
-        c = min(max((1.0 + delta - margin) / (2.0 * delta), 0.0), 1.0)
+        x = 1.0 - margin
+        r = np.sqrt(x * x + wide)
+        c = 0.5 + 0.5 * x / r
+        own = (kept[i] & LEVELS) / LEVELS
+        if line > 0.0:
+            far = 1.0 - t[i]
+            root = np.sqrt(far * far + 4.0 * line * line)
+            curved = 2.0 * line * (1.0 - (2.0 * own - 1.0) * far / root) / root
+            own = 0.5 + 0.5 * far / root - curved / (4.0 * line) * (margin - t[i])
+            own = min(max(own, 0.0), 1.0)
+        elif line < 0.0:
+            own = c
+        levels[i] = np.int64(np.rint(own * LEVELS))
         a[i] = c * y[i] * count
+        hinge = max(x, 0.0)
         loss += count * hinge
-        gap += count * (hinge - c * (1.0 - margin))
-        band += count if abs(margin - 1.0) < delta else 0.0
+        gap += count * (hinge - c * x)
+        band += count * 2.0 * delta * (1.0 - (2.0 * own - 1.0) * x / r) / r
         wrong += count if (f[i] >= 0) != (y[i] > 0) else 0.0
     sums[0] += loss
     sums[1] += gap
     sums[2] += band
     sums[3] += wrong
     if line > 0.0:
+        wide = 4.0 * line * line
         for s in range(len(STEPS)):
             slope = 0.0
             for i in range(len(f)):
                 way = f[i] * y[i] - t[i]
-                c = (1.0 + line - t[i] - STEPS[s] * way) / (2.0 * line)
-                slope += counts[i] * min(max(c, 0.0), 1.0) * way
+                x = 1.0 - t[i] - STEPS[s] * way
+                slope += counts[i] * (0.5 + 0.5 * x / np.sqrt(x * x + wide)) * way
             sums[4 + s] -= slope
     for i in range(len(f)):
         t[i] = f[i] * y[i]
+        kept[i] = (kept[i] & ~LEVELS) | levels[i]
 
 
 FEATURES, PRODUCT, SWEEP, SMOOTH = 0, 1, 2, 3

@@ -33,7 +33,7 @@ class Lane:
     smooth : tuple of (float, float) or None
         If a lane does not step like the ADMM, but minimises a rounded loss: for each of its columns
         the rounding at the new point, and that for the slopes along the way there, or 0 if nobody
-        asks for them.
+        asks for them; -1 if rows have no multipliers yet.
     """
 
     n: int

@@ -1,20 +1,20 @@
 """Newton's method for the minimum of the hinge loss, through rounded losses that sharpen.
 
-For each label column it minimises the mean of the hinge loss with its kink rounded over a band of
-half-width delta (``_smooth``), and lets delta go to zero. The Hessian is the Gram matrix of the
-rows in the band, over 2 delta m: they are ever fewer. Between Hessians, whose price is that of some
-passes, BFGS updates follow the curvature. Where a step turns out far too long, the next Hessian is
-damped (Levenberg and Marquardt). All is done in coordinates z in which the features are
-nearly orthonormal: u = T z with T'(G + rho I) T = m I, where the factor of the ADMM gives T.
+For each label column it minimises the mean of the hinge loss with its kink rounded (``_smooth``),
+and lets the rounding delta go to zero. Rows keep multipliers, and the Hessian is a Gram matrix of
+rows weighted by how curved their ways are by these: a primal-dual method. It is made of some rows,
+drawn by these weights. All is done in coordinates z in which the features are nearly orthonormal:
+u = T z with T'(G + rho I) T = m I, where the factor of the ADMM gives T.
 
 A pass goes to a point and returns the loss and its gradient there, for the delta that comes next,
 and the slopes along the way from the last point. If they say that the step was too long or too
-short, the next pass goes to where it should have ended. The state of a row is its margin.
+short, the next pass goes to where it should have ended. The state of a row is its margin, and its
+multiplier in the last bits of it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,199 +23,29 @@ import scipy.linalg
 from polysift._admm import Factor, Settings
 from polysift._engine import Engine
 from polysift._lanes import Lane
+from polysift._newton_column import Column
 from polysift._result import HISTORY_COLUMNS, Result, Status, as_history
-from polysift._smooth import FULL, STEPS
+from polysift._smooth import STEPS
 from polysift._sums import SmoothSums
 from polysift._types import FloatArray
 
-START, SHRINK = 1.0, 0.5
-"""The first delta, and the factor by which it shrinks."""
-
-WARM = 2.0**-4
+WARM = 2.0**-5
 """The first delta of a warm start: with a large one it would leave a minimum and come back."""
-
-CENTRED = 0.5
-"""Delta shrinks when a step can gain less than this share of what the rounding hides."""
-
-MEMORY = 0.1
-"""The weight of the former Hessian in the new: it fills directions that no row of the band has."""
 
 LESS = 0.1
 """The share of a step that is tried next where its end lies above its start."""
 
-CURVED = 0.5
-"""A full step is good if the slope at its end is at most this share of that at its start."""
-
-SHORT, LONG = 0.25, 0.9
-"""Steps of which less than this share is taken call for more damping, of which more, for less."""
-
-DAMPING = 1e-6
-"""The least damping that such a step leads to, relative to the mean eigenvalue of the Hessian."""
-
-RAISED, LOWERED = 64.0, 4.0
-"""By how much damping is raised at most, and lowered."""
-
-MOSTLY = 0.99
-"""The share of a step's curvature that may be damping, where a distance is judged by it."""
-
 RATIO = 16.0
-"""Rows of the band times n, relative to all rows, at which a Hessian costs as much as a pass."""
+"""Rows of a Hessian times n, relative to all rows, at which it costs as much as a pass."""
+
+DEAR = 2.0
+"""A Hessian is due when so many times the passes since the last one would cost as much."""
+
+DRAWN = 25.0, 1000.0
+"""Rows per center of which a Hessian is made: so many as cost a pass, within these bounds."""
 
 CUT = 0.5
 """A step of which less is taken asks for a Hessian at once: BFGS learns little from it."""
-
-LOOK_BACK = 3
-"""Steps over which the loss must have settled."""
-
-
-@dataclass
-class Column:
-    """One label column on its way.
-
-    Attributes
-    ----------
-    u, dz : ndarray of shape (n,)
-        Where it is, and the step from there, in coordinates z.
-    W, M : ndarray of shape (n, n)
-        The inverse of the damped Hessian, and the last Hessian with what it remembers of former
-        ones.
-    g : ndarray of shape (n,)
-        The gradient at u.
-    best_u : ndarray of shape (n,)
-        The point with the smallest loss so far.
-    best : float
-        That loss.
-    delta, next_delta : float
-        The rounding, and that of the next point.
-    length, taken : float
-        How much of the step to take, and how much of the last one was taken.
-    arrived : bool
-        Whether it stands at u, and the next step is not chosen yet.
-    decrement : float
-        The slope along the step, with its sign changed.
-    gap : float
-        What the rounding hides of the loss, at u.
-    begun, trial : bool
-        Whether a gradient is known, and whether the step may turn out to be of the wrong length.
-    losses : ndarray of shape (LOOK_BACK + 1,)
-        The losses at the last points, the newest first.
-    since : int
-        Passes since the last Hessian.
-    band : float
-        The number of rows in the band at u.
-    damping : float
-        What is added to the Hessian's diagonal, so that steps are not longer than the band is
-        good for.
-    warm : bool
-        Whether delta may be too small for where it is.
-    done : bool
-        Whether it is at its end.
-    """
-
-    u: FloatArray
-    dz: FloatArray
-    W: FloatArray
-    M: FloatArray
-    g: FloatArray
-    best_u: FloatArray
-    losses: FloatArray
-    best: float = np.inf
-    delta: float = START
-    next_delta: float = START
-    length: float = 1.0
-    taken: float = 1.0
-    decrement: float = 0.0
-    gap: float = 0.0
-    begun: bool = False
-    trial: bool = True
-    since: int = 0
-    band: float = 0.0
-    damping: float = DAMPING / (2 * START)
-    arrived: bool = False
-    warm: bool = False
-    done: bool = False
-
-    @classmethod
-    def at(cls, u: FloatArray, dz: FloatArray) -> Column:
-        """Return a column that is at u and goes along dz."""
-        n, none = len(u), np.zeros_like(u)
-        W, M = 2 * START * np.eye(n), np.eye(n) / (2 * START)
-        return cls(u, dz, W, M, none, u, np.full(LOOK_BACK + 1, np.inf))
-
-    def refresh(self, H: FloatArray, m: float) -> None:
-        """Take a new Hessian, which is 2 delta m times that of the rounded loss."""
-        n = len(H)
-        self.M = H / (2.0 * self.delta * m) + MEMORY * self.M
-        ridge = max(self.damping, 1e-14 * float(np.trace(self.M)))
-        while True:
-            try:
-                factor = scipy.linalg.cho_factor(self.M + ridge * np.eye(n), check_finite=False)
-                break
-            except scipy.linalg.LinAlgError:
-                ridge *= 10.0
-        self.W = scipy.linalg.cho_solve(factor, np.eye(n), check_finite=False)
-        self.since = 0
-
-    def damp(self) -> None:
-        """Raise or lower the damping, by how much of the step was taken.
-
-        If it was little, directions with hardly a row in the band were to blame: there the Hessian
-        knows nothing of the rows that a long step meets.
-        """
-        if self.taken < SHORT:
-            least = DAMPING * float(np.trace(self.M)) / len(self.M)
-            self.damping = max(self.damping, least) * min(1.0 / self.taken, RAISED)
-        elif self.taken > LONG:
-            self.damping /= LOWERED
-
-    def follow(self, s: FloatArray, y: FloatArray) -> None:
-        """Make W map the change y of the gradient to the step s: the BFGS update."""
-        sy = float(s @ y)
-        if sy > 1e-10 * np.sqrt(float(s @ s) * float(y @ y)):
-            Wy = self.W @ y
-            cross = np.outer(Wy, s)
-            self.W += (1.0 + y @ Wy / sy) / sy * np.outer(s, s) - (cross + cross.T) / sy
-
-    def aim(self, tol: float) -> None:
-        """Choose the next step from here, and whether delta shrinks on it."""
-        self.dz = -self.W @ self.g
-        self.decrement = -float(self.g @ self.dz)
-        self.length, self.trial, self.begun, self.arrived = 1.0, True, True, False
-        self.next_delta = self.delta * (SHRINK if self._within() < CENTRED * self.gap else 1.0)
-        if self.warm and self.decrement > self.gap:  # far from a minimum after all
-            self.next_delta = START
-        self.warm = False
-        drop = abs(self.losses[-1] - self.losses[0])
-        self.done = bool(self.left() < tol and drop < tol * self.losses[0])
-
-    def _within(self) -> float:
-        """Return about how far the rounded loss is above its minimum, as if nothing were damped."""
-        if self.decrement <= 0.0:
-            return 0.0
-        share = min(self.damping * float(self.dz @ self.dz) / self.decrement, MOSTLY)
-        return self.decrement / (1.0 - share)
-
-    def ceiling(self, m: float) -> float:
-        """Return what the rounded loss at u is at most: the loss, and delta / 4 in the band."""
-        return float(self.losses[0]) + self.delta * self.band / (4.0 * m)
-
-    def left(self) -> float:
-        """Return about how far the loss is above its minimum, relatively."""
-        loss = float(self.losses[0])
-        if loss == np.inf:  # nobody knows yet
-            return np.nan
-        return (self._within() + self.gap) / loss if loss > 0.0 else 0.0
-
-    def right_length(self, slopes: FloatArray) -> float:
-        """Return 1 if the full step was good, else where the slope along it is zero."""
-        if abs(slopes[FULL]) <= CURVED * self.decrement:
-            return 1.0
-        up = np.flatnonzero(slopes >= 0.0)
-        if len(up) == 0:
-            return float(STEPS[-1])
-        j = int(up[0])
-        t0, s0 = (STEPS[j - 1], slopes[j - 1]) if j else (0.0, -self.decrement)
-        return float(t0 + (STEPS[j] - t0) * s0 / (s0 - slopes[j]))
 
 
 class NewtonRun:
@@ -277,7 +107,9 @@ class NewtonRun:
             own.u, own.dz = column.u, np.zeros_like(column.dz)
             own.W, own.M, own.damping = column.W, column.M, column.damping
             own.delta = own.next_delta = column.delta
-            own.since = len(column.u)  # so that a Hessian is due: these rows have one of their own
+            own.claimed, own.since = column.best, -1  # as if the last Hessian had been made here
+            if settings.tol < former.settings.tol:
+                own.since = len(column.u)  # so that one is due: these rows have their own
         return run
 
     def step(self, du: FloatArray | None = None) -> None:
@@ -286,7 +118,8 @@ class NewtonRun:
         for k, column in enumerate(self.columns):
             along = 0.0 if column.done else column.length
             u[:, k] = column.u + along * (self._T @ column.dz)
-            line = column.delta if column.begun and column.trial and not column.done else 0.0
+            line = column.delta if column.trial and not column.done else 0.0
+            line = line if column.begun or column.done else -1.0  # a multiplier to begin with
             smoothing.append((column.delta if column.done else column.next_delta, line))
         self.lane = Lane(self.lane.n, 1.0, 1.0, self.without, tuple(smoothing))
         self.u = u
@@ -314,12 +147,13 @@ class NewtonRun:
             return
         if loss < column.best:
             column.best, column.best_u = loss, self.u[:, k]
+        higher = loss > column.ceiling(self.m)
         if column.begun and column.trial:
-            length = column.right_length(swept.slopes[:, k] / self.m)
+            length = column.right_length(swept.slopes[:, k] / self.m, higher)
             if length != 1.0:
                 column.length, column.trial = length, False
                 return
-        elif column.begun and loss > column.ceiling(self.m):  # slopes between two known ones jump
+        elif column.begun and higher:  # slopes between two known ones jump
             column.length *= LESS
             return
         self._arrive(column, k, swept, loss)
@@ -340,9 +174,12 @@ class NewtonRun:
         for k, column in enumerate(self.columns):
             if column.done or not column.arrived:
                 continue
-            paid = column.since * RATIO * self.m >= column.band * self.lane.n
-            if paid or column.taken < CUT:
-                column.refresh(engine.curvature(self.lane, number, k, self._T), self.m)
+            if not self._due(column, engine.n_rows):
+                column.aim(self.settings.tol)
+                if not column.done or column.since == 0:
+                    continue  # else a Hessian has the last word
+            lane = self._drawing(engine.n_rows)
+            column.refresh(engine.curvature(lane, number, k, self._T), self.m)
             column.aim(self.settings.tol)
         self.rows[-1]["dual_residual"] = float(np.max([c.left() for c in self.columns]))
         if all(column.done for column in self.columns):
@@ -350,6 +187,21 @@ class NewtonRun:
             self.status = Status.ZERO_LOSS if zero else Status.MINIMUM
         elif len(self.rows) >= self.settings.max_iter:
             self.status = Status.MAX_ITER
+
+    def _due(self, column: Column, rows: int) -> bool:
+        """Return whether a Hessian is worth its price, or the steps are bad without one."""
+        price = min(self._drawn(rows), rows) * self.lane.n / (RATIO * rows)
+        return column.since * DEAR >= price or column.taken < CUT
+
+    def _drawing(self, rows: int) -> Lane:
+        """Return the lane with how curved a row of a Hessian is at least, in place of lines."""
+        least = [(c.delta, c.band / self._drawn(rows)) for c in self.columns]
+        return replace(self.lane, smooth=tuple(least))
+
+    def _drawn(self, rows: int) -> float:
+        """Return of how many rows, of those that a pass visits, a Hessian is made."""
+        n, (least, most) = self.lane.n, DRAWN
+        return n * min(max(RATIO * rows / n**2, least), most)
 
     def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return all that is needed to go on, as arrays and plain values."""

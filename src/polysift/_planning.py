@@ -15,7 +15,7 @@ from polysift._forecast import Forecast, forecast
 from polysift._fused import worthwhile
 from polysift._memory import Resources, Shape
 from polysift._places import HERE, Place
-from polysift._sampling import Sample, rehearsal_rows, sample_of, sampling_pays
+from polysift._sampling import ROUGH, Sample, rehearsal_rows, sample_of, sampling_pays
 from polysift._scalers import needs_sketch
 from polysift._source import DataSource
 from polysift._survey import checked_labels
@@ -96,6 +96,8 @@ def resources_for(job: Job, shape: Shape, source: DataSource) -> Resources:
     """Return how to work; keeping the features pays over the many sweeps of the converged mode."""
     settings = job.settings(1.0, source.dtype)
     many = settings.until_converged
+    if shape.rehearsal and settings.tol >= ROUGH:  # some of the rows do nearly all
+        many = False
     resources = job.place.fit_in(job.memory_limit, shape, job.threads, store=many)
     per_row = shape.centers + (SLOPES if settings.newton else 0)
     fused = worthwhile(shape.rows, per_row, settings.max_iter)

@@ -23,10 +23,10 @@ from polysift._monitor import Monitor
 from polysift._newton import NewtonRun
 from polysift._parallel import Pool
 from polysift._result import Status
-from polysift._sampling import Draw, Picked
+from polysift._sampling import ROUGH, Draw, Picked
 
-TOL = 1e-2
-"""Nearer to their own minimum, some of the rows do not come nearer to that of all."""
+FITTED = 0.5
+"""Centers per row: a loss of less says more of the rows that were drawn than of all."""
 
 
 def rehearse(
@@ -70,13 +70,17 @@ def rehearse(
 
     def loosely(m: float) -> Settings:
         found = settings(m)
-        return replace(found, tol=max(found.tol, TOL))
+        return replace(found, tol=max(found.tol, ROUGH))
 
-    runs = [new_run(sums, loosely, small.total_weight(fold), fold) for fold in folds]
+    begun = [new_run(sums, loosely, small.total_weight(fold), fold) for fold in folds]
+    runs = [run for run in begun if isinstance(run, NewtonRun)]
+    for run in runs:
+        for column in run.columns:
+            column.enough = FITTED * n / picked.n_rows
     Batch(small, runs, monitor=monitor, pool=pool, report=False).advance()
     if any(run.status is Status.INTERRUPTED for run in runs):
         raise KeyboardInterrupt  # before there was a model of all rows
-    return [run for run in runs if isinstance(run, NewtonRun)]
+    return runs
 
 
 def _training_set(picked: Picked, data: TrainingSet) -> TrainingSet:

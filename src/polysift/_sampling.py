@@ -24,6 +24,9 @@ WORTHWHILE = 2
 REHEARSAL, LEAST_REHEARSAL = 50, 10_000
 """Rows per center on which Newton's method begins, and at least."""
 
+ROUGH = 0.1
+"""The tolerance there: nearer to their own minimum, they do not come nearer to that of all."""
+
 MANY_ROWS = 4
 """There must be so many times these rows."""
 

@@ -6,12 +6,13 @@ Engines differ in who calls this, and where.
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg.blas import dtrmm
 
 from polysift._lanes import LaneTable
 from polysift._parallel import block_spans
 from polysift._sampling import Draw, Picked, leverages
 from polysift._shard_features import GRAM_ROWS, Item, ShardFeatures, shifted_rows, taken_rows
-from polysift._smooth import in_band
+from polysift._smooth import curvedness, drawn, multipliers
 from polysift._sums import (
     GramSums,
     SmoothSums,
@@ -153,7 +154,8 @@ class ShardWork(ShardFeatures):
         data, n = self._data, self.n_centers
         X = data.source.rows(part)
         picked = Picked(np.zeros((data.n_cells, n, data.n_columns)), np.zeros(data.n_cells))
-        for cell, rows in self._rows_by_cell(span, self._block_rows):
+        limit = span[1] - span[0] if draw.sketch is None else self._block_rows
+        for cell, rows in self._rows_by_cell(span, limit):
             block, weights = taken_rows(X, rows, span[0]), data.weights_of(rows)
             numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
             leverage = None
@@ -239,17 +241,21 @@ class ShardWork(ShardFeatures):
     def curvature(
         self, item: Item, lane: LaneTable, k: int, t: FloatArray, T: FloatArray
     ) -> FloatArray:
-        """Return T' A_b' Omega A_b T over the rows of the band: those whose margin t is near 1.
+        """Return T'A' D A T over rows that are drawn, with D how curved and how many they are.
 
-        Features are multiplied by T before they are squared, since their Gram matrix alone has lost
-        what T would bring to light.
+        The state t tells how curved rows are; of those less curved than ``line`` some are drawn.
+
+        Features are multiplied by T, which is upper triangular, before they are squared: their Gram
+        matrix alone has lost what T would bring to light.
         """
         span, part = item
         counts, _ = self._counts(slice(*span), lane)
         if counts is not None and counts.ndim == 2:
             counts = counts[:, k]
-        near = in_band(t, lane.delta[k])
-        rows = np.flatnonzero(near if counts is None else near & (counts > 0))
+        curved = curvedness(t, lane.delta[k], multipliers(t))
+        if counts is not None:
+            curved = curved * counts
+        rows, share = drawn(curved, lane.line[k], self._data.source.first_row + span[0])
         X = None if span in self._kept else self._data.source.rows(part)
         H = np.zeros(T.shape)
         for lo, hi in block_spans((0, len(rows)), GRAM_ROWS):
@@ -259,9 +265,9 @@ class ShardWork(ShardFeatures):
                 A = self._stored[span[0] : span[1]][own].astype(float, copy=False)
             else:
                 A = self._chosen_features(X, own)
-            if counts is not None:
-                A *= np.sqrt(counts[own])[:, np.newaxis]
-            B = A @ T
+            A *= np.sqrt(share[lo:hi])[:, np.newaxis]
+            # A T in place, for half of the price of a product: to Fortran, A and T are transposed.
+            B = dtrmm(1.0, T.T, A.T, lower=1, overwrite_b=1).T
             H += B.T @ B
         return H
 

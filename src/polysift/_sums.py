@@ -11,7 +11,15 @@ from typing import Any, TypeVar
 import numpy as np
 
 from polysift._hinge import hinge_loss, prox_step
-from polysift._smooth import STEPS, duality_gap, in_band, steepness
+from polysift._smooth import (
+    STEPS,
+    curvedness,
+    duality_gap,
+    keep_multipliers,
+    multipliers,
+    predicted,
+    steepness,
+)
 from polysift._types import FloatArray
 
 S = TypeVar("S", bound="_Sums")
@@ -126,7 +134,7 @@ class SmoothSums(_Sums):
     r : ndarray of shape (n, columns)
         A' Omega y c, with c the steepness of the loss: minus its gradient.
     loss, gap, band : ndarray of shape (columns,)
-        Sums over rows of the hinge loss, of what c leaves of it, and of rows in the band.
+        Sums over rows of the hinge loss, of what c leaves of it, and of how curved rows are.
     slopes : ndarray of shape (len(STEPS), columns)
         The slopes of the loss along the way from the old margins, so many steps from there.
     wrong : ndarray of shape (lanes,)
@@ -167,18 +175,26 @@ def move_smoothly(
     counts: FloatArray | None,
     sums: SmoothSums,
 ) -> FloatArray:
-    """Move the margins t to f and add up what a rounded loss needs; return its steepness at f."""
-    if np.any(line):
+    """Move the margins t to f and add up what a rounded loss needs; return its steepness at f.
+
+    The multipliers in t follow where slopes are asked for, begin with the steepness where ``line``
+    is negative, and otherwise stay.
+    """
+    c = steepness(f, delta)
+    own = np.where(line < 0.0, c, multipliers(t))
+    if np.any(line > 0.0):
         way = np.where(line > 0.0, f - t, 0.0)
         asked = np.where(line > 0.0, line, 1.0)
+        begun = np.where(line > 0.0, t, 1.0)
+        own = np.where(line > 0.0, predicted(begun, way, asked, own), own)
         for i, step in enumerate(STEPS):
-            slopes = steepness(t + step * way, asked) * way
+            slopes = steepness(begun + step * way, asked) * way
             sums.slopes[i] -= weighted_sum(slopes, counts)
-    c = steepness(f, delta)
     sums.loss += weighted_sum(hinge_loss(f), counts)
     sums.gap += weighted_sum(duality_gap(f, c), counts)
-    sums.band += weighted_sum(in_band(f, delta).astype(float), counts)
+    sums.band += weighted_sum(curvedness(f, delta, own), counts)
     t[:] = f
+    keep_multipliers(t, own)
     return c
 
 

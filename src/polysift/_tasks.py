@@ -97,7 +97,7 @@ def curvature(
     state: FloatArray | int,
     *steps: Step,
 ) -> list[Partial[FloatArray]]:
-    """Return T' A_b' Omega A_b T over rows in a band, after steps that their state still lacks."""
+    """Return T'A' D A T of ``ShardWork.curvature``, after steps that the state still lacks."""
     with _working(source, task, labels, features) as (labelled, work, over):
         K = labelled.data.n_columns
         walk, table = _Walk(work, steps, K), LaneTable([lane], K)
