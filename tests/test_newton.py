@@ -418,7 +418,7 @@ def test_out_of_time_at_any_moment(sweeps, rng):
 
 
 def test_time_limit():
-    clf = classifier(6, n_centers=80, tol=0, max_iter=10**6, time_limit=0.5).fit(MANY_X, MANY_Y)
+    clf = classifier(8, n_centers=165, tol=0, max_iter=10**6, time_limit=0.3).fit(MANY_X, MANY_Y)
     assert clf.status_ == "time_limit"
     assert loss(clf, MANY_X, MANY_Y) == pytest.approx(np.nanmin(clf.history_["objective"]))
 
@@ -476,8 +476,34 @@ def test_a_step_that_ends_above_its_start_is_shortened(rng):
     assert column.length == pytest.approx(0.3 * LESS) and column.u is start
 
 
+@pytest.mark.parametrize("place", [0, 1, 1597])
+def test_it_does_not_matter_where_an_outlier_stands(place):
+    """A row that were in every Hessian by its place would count for many others."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 3))
+    y = np.where(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=4000) > 0, 1, -1)
+    C = X[:30].copy()
+    X[2500] = 60.0
+    moved = np.arange(4000)
+    moved[[place, 2500]] = 2500, place
+    fits = [classifier(2, centers=C, scaler=None).fit(X[o], y[o]) for o in (slice(None), moved)]
+    there, here = (clf.history_["objective"].min() for clf in fits)
+    assert here == pytest.approx(there, rel=1e-3)
+
+
+def test_no_tolerance_at_all(rng):
+    """Beyond the precision of numbers there is nothing to gain, and nothing that breaks."""
+    for degree, n in ((2, 5), (3, 8)):
+        X, y = noisy_problem(np.random.default_rng(degree), 400, 2)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            clf = classifier(degree, n_centers=n, tol=0.0, max_iter=1000).fit(X, y)
+        exact = classifier(degree, n_centers=n, tol=1e-6).fit(X, y)
+        assert clf.history_["objective"].min() <= exact.history_["objective"].min() * (1 + 1e-6)
+
+
 def test_few_rows_per_center():
-    """The Hessian of a band with hardly more rows than centers says little."""
+    """A Hessian of hardly more rows than centers says little."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(900, 6)) ** 3
     y = np.where(X[:, 0] + X[:, 1] * X[:, 2] + 5 * rng.normal(size=900) > 9, 1, -1)

@@ -96,7 +96,7 @@ def test_a_loss_that_says_more_of_the_rows_drawn_than_of_all(monkeypatch, rng):
     y = np.where(X[:, 0] + 0.1 * X[:, 1] > 0.5, 1, -1)
     y[rng.random(len(y)) < 0.002] *= -1
     clf, alone = classifier(6).fit(X, y), unrehearsed(monkeypatch, classifier(6), X, y)
-    assert clf.status_ == "minimum" and loss(clf, X, y) <= 1.05 * loss(alone, X, y)
+    assert clf.status_ == "minimum" and loss(clf, X, y) <= 1.1 * loss(alone, X, y)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -185,6 +185,8 @@ def test_the_forecast():
     assert {"sample", "curvature", "sweep"} <= set(plan.seconds_by_phase)
     assert plan.seconds_by_phase["Gram matrix"] < plan.seconds_by_phase["sweep"]
     assert classifier(n_jobs=1).plan(X[:900], Y[:900], show=False).passes == 2 + NEWTON_PASSES
+    rough = classifier(n_jobs=1, tol=ROUGH).plan(many, np.tile(Y, 20), show=False)
+    assert rough.passes == 3 and rough.seconds < plan.seconds
 
 
 def test_memory_counts_the_rows():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -70,6 +70,7 @@ def test_drawn_rows_stand_for_all(rng):
     assert set(np.flatnonzero(curved > 0.5)) <= set(rows)
     H, found = B.T @ (curved[:, None] * B), B[rows].T @ (share[:, None] * B[rows])
     np.testing.assert_allclose(found, H, atol=0.05 * np.abs(H).max())
+    assert len(drawn(np.full(1, 1e-12), 1.0, 0)[0]) == 0  # row 0, too, is not for certain
     tail, _ = drawn(curved[500:], 0.5, 507)  # another shard
     np.testing.assert_array_equal(tail + 500, rows[rows >= 500])
     assert len(drawn(np.zeros(9), 0.0, 0)[0]) == 0
@@ -122,7 +123,7 @@ def test_moving_is_a_plain_loop(rng, counted):
     t[:, 3] = np.inf  # nobody asks for slopes from there
     counts = {"once": None, "rows": rng.random(60), "lanes": rng.random((60, 4))}[counted]
     each = np.ones((60, 4)) if counts is None else np.broadcast_to(counts.T, (4, 60)).T
-    expected = {"loss": np.zeros(4), "gap": np.zeros(4), "band": np.zeros(4)}
+    expected = {"loss": np.zeros(4), "gap": np.zeros(4), "curved": np.zeros(4)}
     slopes, kept = np.zeros((len(STEPS), 4)), np.zeros((60, 4))
 
     def c(f, delta):
@@ -137,7 +138,7 @@ def test_moving_is_a_plain_loop(rng, counted):
         else:
             ahead = own[i, k] if line[k] == 0 else c(f[i, k], delta[k])
         kept[i, k] = ahead
-        expected["band"][k] += each[i, k] * curvedness(f[i, k], delta[k], ahead)
+        expected["curved"][k] += each[i, k] * curvedness(f[i, k], delta[k], ahead)
         for s in range(len(STEPS)):
             if line[k] > 0:
                 way = f[i, k] - t[i, k]
@@ -197,8 +198,7 @@ def visited(engine, lanes, u, between=lambda: None):
         between()
     for i, lane in enumerate(lanes):
         for k in range(K):
-            smooth = tuple((delta, LEAST_CURVED) for delta, _ in lane.smooth)
-            found[f"H{i}{k}"] = engine.curvature(replace(lane, smooth=smooth), i, k, T)
+            found[f"H{i}{k}"] = engine.curvature(lane, i, k, LEAST_CURVED, T)
     return found
 
 
@@ -239,7 +239,7 @@ def test_sweep_and_curvature_against_the_formulas(shape, store):
             r = A.T @ (omega * c * y[:, k])
             np.testing.assert_allclose(found["r"][:, column], r, rtol=1e-8, atol=1e-8)
             np.testing.assert_allclose(found["loss"][column], omega @ hinge_loss(f), rtol=1e-10)
-            np.testing.assert_allclose(found["band"][column], curved.sum(), rtol=1e-3)
+            np.testing.assert_allclose(found["curved"][column], curved.sum(), rtol=1e-3)
             way = f / 2
             slope = -omega @ (steepness(f, line) * way) if line > 0 else 0.0
             np.testing.assert_allclose(found["slopes"][FULL, column], slope, rtol=1e-8, atol=1e-9)

@@ -134,14 +134,14 @@ class DistributedEngine:
             _push(tree, sums)
         return tree.result()
 
-    def curvature(self, lane: Lane, number: int, k: int, T: FloatArray) -> FloatArray:
+    def curvature(self, lane: Lane, number: int, k: int, least: float, T: FloatArray) -> FloatArray:
         """Return T'A' D A T, with D how curved the rows are for a lane's k-th column."""
         rows = self._rows
 
         def submit(i: int, sent: Ref) -> list[Ref]:
             known = rows.labels(i), rows.held[i].features, rows.stretches[i].first_shard
             state = rows.start(i), *rows.lineage.refs(rows.held[i].steps)
-            return rows.submit(_tasks.curvature, i, *known, lane, number, k, sent, *state)
+            return rows.submit(_tasks.curvature, i, *known, lane, number, k, least, sent, *state)
 
         tree: TreeSum[FloatArray] = TreeSum(operator.add)
         for _, _, sums in rows.visit_all("curvature", T, submit):

@@ -63,11 +63,11 @@ class Engine(Protocol):
     def product(self, lanes: Sequence[Lane], P: FloatArray) -> FloatArray:
         """Return A' Omega A P, each lane's columns (n, K) by its own rows; no state moves."""
 
-    def curvature(self, lane: Lane, number: int, k: int, T: FloatArray) -> FloatArray:
+    def curvature(self, lane: Lane, number: int, k: int, least: float, T: FloatArray) -> FloatArray:
         """Return T'A' D A T, with D how curved the rows are for a lane's k-th column.
 
         The lane, the ``number``-th of those that sweep, minimises a rounded loss. Of rows less
-        curved than its ``line`` some are drawn, and stand for the others. T is upper triangular.
+        curved than ``least`` some are drawn, and stand for the others. T is upper triangular.
         """
 
     def begin(self, n_lanes: int) -> None:
@@ -175,14 +175,14 @@ class LocalEngine:
         )
         return tree_sum(self._watch("product", self._data.shards, parts), operator.add)
 
-    def curvature(self, lane: Lane, number: int, k: int, T: FloatArray) -> FloatArray:
+    def curvature(self, lane: Lane, number: int, k: int, least: float, T: FloatArray) -> FloatArray:
         """Return T'A' D A T, with D how curved the rows are for a lane's k-th column."""
         table = LaneTable([lane], self._data.n_columns)
         column = number * self._data.n_columns + k
 
         def visit(item: Item) -> FloatArray:
             t = np.asarray(self.state[slice(*item[0]), column])
-            return self._work.curvature(item, table, k, t, T)
+            return self._work.curvature(item, table, k, least, t, T)
 
         parts = self._pool.map(visit, self._items(), **self._how(1))
         return tree_sum(self._watch("curvature", self._data.shards, parts), operator.iadd)

@@ -16,7 +16,7 @@ from polysift._lanes import Lane
 from polysift._memory import Resources, Shape, megabytes, state_bytes
 from polysift._parallel import Pool, Span, block_spans, shard_spans, single_threaded_blas
 from polysift._places import Place
-from polysift._sampling import FIRST, rehearsal_rows
+from polysift._sampling import FIRST, ROUGH, rehearsal_rows
 from polysift._source import DataSource
 from polysift._survey import survey
 from polysift._types import FloatArray
@@ -129,8 +129,10 @@ def expected_sweeps(settings: Settings, rows: int, centers: int, dtype: Any) -> 
     from striking.
     """
     if settings.newton:
-        few = rehearsal_rows(rows, centers) > 0
-        return min(settings.max_iter, NEWTON_PASSES_LATE if few else NEWTON_PASSES)
+        passes = NEWTON_PASSES
+        if rehearsal_rows(rows, centers):
+            passes = 1 if settings.tol >= ROUGH else NEWTON_PASSES_LATE
+        return min(settings.max_iter, passes)
     if settings.until_converged:
         return settings.max_iter
     if settings.tol == 0:
@@ -173,7 +175,7 @@ def forecast(
         "Gram matrix": rows * gram + reading,
         "sweep": sweeps * (rows * sweep + reading),
     }
-    if settings.newton:  # a Hessian is due when the passes since the last one have cost as much
+    if settings.newton:  # Hessians cost about as much as passes
         phases["curvature"] = phases["sweep"]
     if shape.rehearsal:
         phases["sample"] = reading

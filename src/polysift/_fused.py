@@ -122,7 +122,7 @@ class FusedRows:
             found = np.zeros(4 + len(sums.slopes))
             rest = float(lanes.delta[0]), float(lanes.line[0]), found
             self._go(self._kernels.SMOOTH, X, stored, columns, rows, rest)
-            each = sums.loss, sums.gap, sums.band, sums.wrong
+            each = sums.loss, sums.gap, sums.curved, sums.wrong
             for total, value in zip(each, found[: len(each)], strict=True):
                 total += value
             sums.slopes[:, 0] += found[4:]

@@ -207,7 +207,7 @@ def settle_smoothly(
     sums: FloatArray,
 ) -> None:
     """Do as ``_sums.move_smoothly`` for one column; ``sums`` has its slopes at the end."""
-    loss = gap = band = wrong = 0.0
+    loss = gap = curved = wrong = 0.0
     wide, kept = 4.0 * delta * delta, t.view(np.int64)
     levels = np.empty(len(f), np.int64)
     for i in range(len(f)):
@@ -219,8 +219,8 @@ def settle_smoothly(
         if line > 0.0:
             far = 1.0 - t[i]
             root = np.sqrt(far * far + 4.0 * line * line)
-            curved = 2.0 * line * (1.0 - (2.0 * own - 1.0) * far / root) / root
-            own = 0.5 + 0.5 * far / root - curved / (4.0 * line) * (margin - t[i])
+            bend = 0.5 * (1.0 - (2.0 * own - 1.0) * far / root) / root
+            own = 0.5 + 0.5 * far / root - bend * (margin - t[i])
             own = min(max(own, 0.0), 1.0)
         elif line < 0.0:
             own = c
@@ -229,20 +229,20 @@ def settle_smoothly(
         hinge = max(x, 0.0)
         loss += count * hinge
         gap += count * (hinge - c * x)
-        band += count * 2.0 * delta * (1.0 - (2.0 * own - 1.0) * x / r) / r
+        curved += count * 2.0 * delta * (1.0 - (2.0 * own - 1.0) * x / r) / r
         wrong += count if (f[i] >= 0) != (y[i] > 0) else 0.0
     sums[0] += loss
     sums[1] += gap
-    sums[2] += band
+    sums[2] += curved
     sums[3] += wrong
     if line > 0.0:
-        wide = 4.0 * line * line
+        widest = 4.0 * line * line
         for s in range(len(STEPS)):
             slope = 0.0
             for i in range(len(f)):
                 way = f[i] * y[i] - t[i]
                 x = 1.0 - t[i] - STEPS[s] * way
-                slope += counts[i] * (0.5 + 0.5 * x / np.sqrt(x * x + wide)) * way
+                slope += counts[i] * (0.5 + 0.5 * x / np.sqrt(x * x + widest)) * way
             sums[4 + s] -= slope
     for i in range(len(f)):
         t[i] = f[i] * y[i]

@@ -63,8 +63,8 @@ def check_solver_parameters(estimator: Any) -> None:
     check_choice("gram", estimator.gram, GRAMS)
     if estimator.solver == "newton" and estimator.gram == "sampled":
         raise ValueError(
-            "gram='sampled' cannot go with solver='newton', whose steps need the Gram matrix of "
-            "all rows. Use gram='exact' or 'auto', or solver='converged'."
+            "gram='sampled' cannot go with solver='newton', which has its own way to do with "
+            "some of the rows. Use gram='exact' or 'auto', or solver='converged'."
         )
     check_solver_numbers(estimator)
     if estimator.rho is not None:

@@ -14,7 +14,7 @@ multiplier in the last bits of it.
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -107,7 +107,10 @@ class NewtonRun:
             own.u, own.dz = column.u, np.zeros_like(column.dz)
             own.W, own.M, own.damping = column.W, column.M, column.damping
             own.delta = own.next_delta = column.delta
-            own.claimed, own.since = column.best, -1  # as if the last Hessian had been made here
+            own.claimed, own.since = (
+                float(column.losses[0]),
+                -1,
+            )  # as if the last Hessian had been made here
             if settings.tol < former.settings.tol:
                 own.since = len(column.u)  # so that one is due: these rows have their own
         return run
@@ -165,7 +168,7 @@ class NewtonRun:
         column.u, column.delta, column.g = self.u[:, k], column.next_delta, g
         column.taken = column.length if column.begun else 1.0
         column.damp()
-        column.band, column.gap = float(swept.band[k]), float(swept.gap[k]) / self.m
+        column.curved, column.gap = float(swept.curved[k]), float(swept.gap[k]) / self.m
         column.losses = np.append(loss, column.losses[:-1])
         column.arrived, column.done = True, loss == 0.0
 
@@ -178,8 +181,8 @@ class NewtonRun:
                 column.aim(self.settings.tol)
                 if not column.done or column.since == 0:
                     continue  # else a Hessian has the last word
-            lane = self._drawing(engine.n_rows)
-            column.refresh(engine.curvature(lane, number, k, self._T), self.m)
+            least = column.curved / self._drawn(engine.n_rows)
+            column.refresh(engine.curvature(self.lane, number, k, least, self._T), self.m)
             column.aim(self.settings.tol)
         self.rows[-1]["dual_residual"] = float(np.max([c.left() for c in self.columns]))
         if all(column.done for column in self.columns):
@@ -192,11 +195,6 @@ class NewtonRun:
         """Return whether a Hessian is worth its price, or the steps are bad without one."""
         price = min(self._drawn(rows), rows) * self.lane.n / (RATIO * rows)
         return column.since * DEAR >= price or column.taken < CUT
-
-    def _drawing(self, rows: int) -> Lane:
-        """Return the lane with how curved a row of a Hessian is at least, in place of lines."""
-        least = [(c.delta, c.band / self._drawn(rows)) for c in self.columns]
-        return replace(self.lane, smooth=tuple(least))
 
     def _drawn(self, rows: int) -> float:
         """Return of how many rows, of those that a pass visits, a Hessian is made."""

@@ -39,6 +39,9 @@ RAISED, LOWERED = 64.0, 4.0
 MOSTLY = 0.99
 """The share of a step's curvature that may be damping, where a distance is judged by it."""
 
+ROUNDING = 1e-12
+"""A distance to the minimum, relative to the loss, below which slopes are noise."""
+
 LOOK_BACK = 3
 """Steps over which the loss must have settled."""
 
@@ -76,7 +79,7 @@ class Column:
         The losses at the last points, the newest first.
     since : int
         Passes since the last Hessian.
-    band : float
+    curved : float
         How curved all rows are at u: about the number of those near the margin.
     damping : float
         What is added to the Hessian's diagonal, so that steps are not longer than it is good for.
@@ -107,8 +110,8 @@ class Column:
     begun: bool = False
     trial: bool = True
     since: int = 0
-    band: float = 0.0
-    damping: float = DAMPING * 1e-4
+    curved: float = 0.0
+    damping: float = 0.0
     arrived: bool = False
     warm: bool = False
     enough: float = 0.0
@@ -127,14 +130,15 @@ class Column:
         n = len(H)
         self.M = H / (4.0 * self.delta * m) + MEMORY * self.M
         ridge = max(self.damping, 1e-14 * float(np.trace(self.M)))
-        while True:
+        self.since = 0
+        while np.isfinite(ridge):  # else what is known stays
             try:
                 factor = scipy.linalg.cho_factor(self.M + ridge * np.eye(n), check_finite=False)
-                break
             except scipy.linalg.LinAlgError:
                 ridge *= 10.0
-        self.W = scipy.linalg.cho_solve(factor, np.eye(n), check_finite=False)
-        self.since = 0
+            else:
+                self.W = scipy.linalg.cho_solve(factor, np.eye(n), check_finite=False)
+                return
 
     def damp(self) -> None:
         """Raise or lower the damping, by how much of the step was taken.
@@ -144,7 +148,7 @@ class Column:
         """
         if self.taken < SHORT:
             least = DAMPING * float(np.trace(self.M)) / len(self.M)
-            self.damping = max(self.damping, least) * min(1.0 / self.taken, RAISED)
+            self.damping = max(self.damping, least) / max(self.taken, 1.0 / RAISED)
         elif self.taken > LONG:
             self.damping /= LOWERED
 
@@ -169,7 +173,7 @@ class Column:
         if self.claimed is not None:  # other rows have settled it; do these agree?
             former, self.claimed = self.claimed, None
         settled = self.left() < tol and abs(former - loss) < tol * loss
-        self.done = bool(settled or loss < self.enough)
+        self.done = bool(settled or loss < self.enough or self.left() < ROUNDING)
 
     def _within(self) -> float:
         """Return about how far the rounded loss is above its minimum, as if nothing were damped."""
@@ -179,8 +183,8 @@ class Column:
         return self.decrement / (1.0 - share)
 
     def ceiling(self, m: float) -> float:
-        """Return what the rounded loss at u is at most: by delta more in the band, else the gap."""
-        return float(self.losses[0]) + self.gap + self.delta * self.band / m
+        """Return what the rounded loss at u is at most: by what its rows hide and curve."""
+        return float(self.losses[0]) + self.gap + self.delta * self.curved / m
 
     def left(self) -> float:
         """Return about how far the loss is above its minimum, relatively."""
@@ -194,8 +198,8 @@ class Column:
 
         It was not good if the loss at its end is higher than at its start.
         """
-        up = slopes[FULL] > 0.0
-        if abs(slopes[FULL]) <= CURVED * self.decrement and not (higher and up):
+        end = slopes[FULL]
+        if abs(end) <= CURVED * self.decrement and not (higher and end > 0.0):
             return 1.0
         up = np.flatnonzero(slopes >= 0.0)
         if len(up) == 0:

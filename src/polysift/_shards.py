@@ -6,7 +6,6 @@ Engines differ in who calls this, and where.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.blas import dtrmm
 
 from polysift._lanes import LaneTable
 from polysift._parallel import block_spans
@@ -24,6 +23,7 @@ from polysift._sums import (
     predicted_codes,
     weighted_sum,
 )
+from polysift._triangular import times_triangular
 from polysift._types import Block, FloatArray
 
 PRODUCT_ROWS = 256
@@ -239,11 +239,11 @@ class ShardWork(ShardFeatures):
                 total[:n, columns] += A[lo:hi, :n].T @ f[lo:hi]
 
     def curvature(
-        self, item: Item, lane: LaneTable, k: int, t: FloatArray, T: FloatArray
+        self, item: Item, lane: LaneTable, k: int, least: float, t: FloatArray, T: FloatArray
     ) -> FloatArray:
         """Return T'A' D A T over rows that are drawn, with D how curved and how many they are.
 
-        The state t tells how curved rows are; of those less curved than ``line`` some are drawn.
+        The state t tells how curved rows are; of those less curved than ``least`` some are drawn.
 
         Features are multiplied by T, which is upper triangular, before they are squared: their Gram
         matrix alone has lost what T would bring to light.
@@ -255,7 +255,7 @@ class ShardWork(ShardFeatures):
         curved = curvedness(t, lane.delta[k], multipliers(t))
         if counts is not None:
             curved = curved * counts
-        rows, share = drawn(curved, lane.line[k], self._data.source.first_row + span[0])
+        rows, share = drawn(curved, least, self._data.source.first_row + span[0])
         X = None if span in self._kept else self._data.source.rows(part)
         H = np.zeros(T.shape)
         for lo, hi in block_spans((0, len(rows)), GRAM_ROWS):
@@ -266,9 +266,8 @@ class ShardWork(ShardFeatures):
             else:
                 A = self._chosen_features(X, own)
             A *= np.sqrt(share[lo:hi])[:, np.newaxis]
-            # A T in place, for half of the price of a product: to Fortran, A and T are transposed.
-            B = dtrmm(1.0, T.T, A.T, lower=1, overwrite_b=1).T
-            H += B.T @ B
+            times_triangular(A, T)
+            H += A.T @ A
         return H
 
     def scores(self, item: Item, lanes: LaneTable, coefficients: list[FloatArray]) -> FloatArray:

@@ -66,7 +66,7 @@ def drawn(curved: FloatArray, least: float, first: int) -> tuple[IntArray, Float
     The chance of a row is its curvedness over ``least``, which it then has. The multiples of the
     golden ratio are spread evenly over rows, whatever shard these are in.
     """
-    spread = (first + np.arange(len(curved))) * GOLDEN
+    spread = (first + 0.5 + np.arange(len(curved))) * GOLDEN  # row 0 is not for certain
     spread -= np.floor(spread)
     rows = np.flatnonzero(spread * least < curved)
     return rows, np.maximum(curved[rows], least)

@@ -133,7 +133,7 @@ class SmoothSums(_Sums):
     ----------
     r : ndarray of shape (n, columns)
         A' Omega y c, with c the steepness of the loss: minus its gradient.
-    loss, gap, band : ndarray of shape (columns,)
+    loss, gap, curved : ndarray of shape (columns,)
         Sums over rows of the hinge loss, of what c leaves of it, and of how curved rows are.
     slopes : ndarray of shape (len(STEPS), columns)
         The slopes of the loss along the way from the old margins, so many steps from there.
@@ -144,16 +144,16 @@ class SmoothSums(_Sums):
     r: FloatArray
     loss: FloatArray
     gap: FloatArray
-    band: FloatArray
+    curved: FloatArray
     slopes: FloatArray
     wrong: FloatArray
 
     @classmethod
     def zeros(cls, n: int, columns: int, lanes: int) -> SmoothSums:
         """Return empty sums."""
-        loss, gap, band = np.zeros((3, columns))
+        loss, gap, curved = np.zeros((3, columns))
         slopes = np.zeros((len(STEPS), columns))
-        return cls(np.zeros((n, columns)), loss, gap, band, slopes, np.zeros(lanes))
+        return cls(np.zeros((n, columns)), loss, gap, curved, slopes, np.zeros(lanes))
 
     def of_lane(self, lane: int, n: int) -> SmoothSums:
         """Return the sums of one lane, which uses n centers."""
@@ -192,7 +192,7 @@ def move_smoothly(
             sums.slopes[i] -= weighted_sum(slopes, counts)
     sums.loss += weighted_sum(hinge_loss(f), counts)
     sums.gap += weighted_sum(duality_gap(f, c), counts)
-    sums.band += weighted_sum(curvedness(f, delta, own), counts)
+    sums.curved += weighted_sum(curvedness(f, delta, own), counts)
     t[:] = f
     keep_multipliers(t, own)
     return c

@@ -93,6 +93,7 @@ def curvature(
     lane: Lane,
     number: int,
     k: int,
+    least: float,
     T: FloatArray,
     state: FloatArray | int,
     *steps: Step,
@@ -104,7 +105,8 @@ def curvature(
 
         def visit(item: Item) -> FloatArray:
             t, _ = walk.along(item, _state_of(item, state))
-            return work.curvature(item, table, k, np.ascontiguousarray(t[:, number * K + k]), T)
+            own = np.ascontiguousarray(t[:, number * K + k])
+            return work.curvature(item, table, k, least, own, T)
 
         parts = over(visit, labelled.items(_shards(source, work)))
         return partial_sums(first, parts, operator.iadd)
