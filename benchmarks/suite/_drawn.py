@@ -14,7 +14,7 @@ from suite._report import Row
 Lines = dict[str, tuple[list[float], list[float]]]
 """The points of each line, by its name."""
 
-LOOKS = (*STYLES, (INK, "X", "--"), (GREY, "h", "-."))
+LOOKS = (*STYLES, (INK, "X", "--"), (GREY, "h", "-."), (GREY, "*", ":"))
 
 WIDTH, HEIGHT, LINE, LETTER = 4.2, 3.2, 0.2, 0.085
 """Inches of a panel, and of a line and a letter of the legend below all."""

@@ -10,6 +10,9 @@ from suite._report import Report
 from suite._run import Run
 from suite._timing import say
 
+OTHERS = "(raylet)"
+"""What stands in lines that Ray prints when a worker is killed on purpose."""
+
 HERE = Path(__file__).resolve().parents[1]
 
 
@@ -42,5 +45,6 @@ def measure(section: str, run: Run) -> Report:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
             parts.append(f"$ {words}\nfailed: {last}")
         else:
-            parts.append(f"$ {words}\n{done.stdout.rstrip()}")
+            lines = [line for line in done.stdout.splitlines() if OTHERS not in line]
+            parts.append("\n".join([f"$ {words}", *lines]).rstrip())
     return Report(text="\n\n".join(parts))

@@ -170,10 +170,11 @@ def forecast(
     passes = 2 + sweeps + scoring + (products + 1 if taken else 0)
     factor = shape.centers**3 / 3 * gram / max(shape.centers, 1) ** 2  # the Cholesky factor
     rows = shape.rows / share
+    again = reading * (1 if resources.store else sweeps)  # features that are kept need no rows
     phases = {
         "survey": rows * look + reading,
         "Gram matrix": rows * gram + reading,
-        "sweep": sweeps * (rows * sweep + reading),
+        "sweep": sweeps * rows * sweep + again,
     }
     if settings.newton:  # Hessians cost about as much as passes
         phases["curvature"] = phases["sweep"]
@@ -251,9 +252,11 @@ def _calibrate(
         )
         engine.begin(shape.lanes)
         u = np.tile(engine.gram().Aty[0] * 0.0, shape.lanes)
-        # The first touch of the buffers is not the rule.
         lanes = [Lane(len(u), 1.0, 1.0, lane - 1 if lane else None) for lane in range(shape.lanes)]
-        engine.sweep(lanes, u)
+        # The first touch of the buffers is not the rule, nor is what compiles a loop, of which
+        # there is another one over features that are kept.
+        for _ in range(2 if resources.store else 1):
+            engine.sweep(lanes, u)
         touched = perf_counter()
         engine.sweep(lanes, u)
         swept = perf_counter()
