@@ -107,10 +107,8 @@ class NewtonRun:
             own.u, own.dz = column.u, np.zeros_like(column.dz)
             own.W, own.M, own.damping = column.W, column.M, column.damping
             own.delta = own.next_delta = column.delta
-            own.claimed, own.since = (
-                float(column.losses[0]),
-                -1,
-            )  # as if the last Hessian had been made here
+            own.claimed = float(column.losses[0])
+            own.since = -1  # as if the last Hessian had been made here
             if settings.tol < former.settings.tol:
                 own.since = len(column.u)  # so that one is due: these rows have their own
         return run
