@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from polysift import _parallel, _shards
 
 # A shell starts what runs in the background without Ctrl-C, and tests press it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -80,6 +83,22 @@ def three_parts(m: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def threaded(monkeypatch):
+    """Let threads work on anything, however little it is, and check that they did sweep."""
+    swept_by = set()
+    sweep = _shards.ShardWork.sweep
+
+    def watched(self, *args):
+        swept_by.add(threading.get_ident())
+        return sweep(self, *args)
+
+    monkeypatch.setattr(_parallel, "SMALL_WORK", 0)
+    monkeypatch.setattr(_shards.ShardWork, "sweep", watched)
+    yield
+    assert swept_by - {threading.get_ident()}
 
 
 def noisy_problem(

@@ -153,6 +153,7 @@ def test_wrong_calibration():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.usefixtures("threaded")
 def test_calibration_is_the_same_bit_for_bit_for_any_number_of_threads(dtype):
     X, y = problem(60_000, 3)
     X = X.astype(dtype)

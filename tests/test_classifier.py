@@ -262,9 +262,10 @@ def test_feature_names_are_kept_and_checked(rng):
 @pytest.mark.parametrize("solver", ["paper", "converged"])
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.usefixtures("threaded")
 def test_the_model_is_the_same_bit_for_bit_for_any_number_of_threads(solver, n_classes, dtype):
     rng = np.random.default_rng(3)
-    m = 40_000  # 20 shards, and enough work for threads to be used
+    m = 40_000  # 20 shards
     X, _ = noisy_problem(rng, m, 6)
     y = rng.integers(0, n_classes, m)
     weights = rng.random(m)
@@ -282,6 +283,7 @@ def test_the_model_is_the_same_bit_for_bit_for_any_number_of_threads(solver, n_c
 
 
 @pytest.mark.parametrize("scaler", ["standard", "quantile"])
+@pytest.mark.usefixtures("threaded")
 def test_scalers_too_do_not_depend_on_threads(rng, scaler):
     X, y = noisy_problem(rng, 40_000, 5)
     one, four = (

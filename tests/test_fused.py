@@ -161,6 +161,7 @@ def test_rows_without_weight_may_be_anything():
 
 @pytest.mark.parametrize(("d", "degree"), [(8, 6), (60, 2)])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.usefixtures("threaded")
 def test_same_bits_with_kept_features_threads_and_workers(d, degree, dtype):
     data, feature_map = problem(9000, d, 40, degree, dtype)
     u, lanes = np.full((40, 1), 1e-3), [Lane(40, 0.1, 1.7)]

@@ -565,6 +565,7 @@ def test_killed_at_any_moment_it_ends_in_the_same_bits(tmp_path, monkeypatch, y)
 
 
 @pytest.mark.parametrize(("fused", "dtype"), [(False, np.float32), (True, float)])
+@pytest.mark.usefixtures("threaded")
 def test_same_bits_for_any_threads_and_memory(monkeypatch, fused, dtype):
     if fused:
         pytest.importorskip("numba")

@@ -357,6 +357,7 @@ def model(solver="paper", **changes):
 
 class TestSameBits:
     @pytest.mark.parametrize("more", [{}, {"calibration": "sigmoid"}, {"solver": "converged"}])
+    @pytest.mark.usefixtures("threaded")
     def test_any_number_of_threads(self, more):
         expected = model(n_jobs=1, **more)
         for n_jobs in (2, 3):

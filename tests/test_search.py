@@ -337,8 +337,9 @@ def test_a_file_gives_the_same_search_as_arrays(tmp_path, weight):
 
 
 @pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.usefixtures("threaded")
 def test_the_search_is_the_same_bit_for_bit_for_any_number_of_threads(classes):
-    X, y = problem(53_000, 4, classes=classes)  # enough work for threads to be used
+    X, y = problem(53_000, 4, classes=classes)
     settings = {"scalers": "minmax", "degrees": (2, 3), "n_centers": (10, 20), "max_iter": (2, 4)}
     settings |= {"rhos": 1e-6, "cv": 2, "random_state": 0, "scoring": margin}
     one = FPCClassifierCV(**settings, n_jobs=1).fit(X, y)

@@ -268,6 +268,7 @@ BITS = [
 
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize("shape", BITS)
+@pytest.mark.usefixtures("threaded")
 def test_same_bits_with_kept_features_threads_and_workers(shape, fused):
     if fused:
         pytest.importorskip("numba")

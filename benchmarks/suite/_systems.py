@@ -66,7 +66,7 @@ def newton(threads: int, **params: Any) -> Any:
 
 
 def rough(threads: int, **params: Any) -> Any:
-    """Return Newton's method with a tolerance that a part of the rows mostly meets."""
+    """Return Newton's method with a tolerance that a part of the rows may meet."""
     return newton(threads, tol=0.1, **params)
 
 

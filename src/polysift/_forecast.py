@@ -27,8 +27,9 @@ SETTLED_ROWS = 2000
 PRODUCTS = 6
 """About so many products with a sampled Gram matrix a fit takes."""
 
-NEWTON_PASSES, NEWTON_PASSES_LATE = 30, 12
-"""About so many passes Newton's method takes, and where it began with some of the rows."""
+NEWTON_PASSES, NEWTON_PASSES_LATE, NEWTON_PASSES_ROUGH = 30, 12, 5
+"""About so many passes Newton's method takes, where it began with some of the rows, and where these
+may be as near to the minimum as asked for."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ def expected_sweeps(settings: Settings, rows: int, centers: int, dtype: Any) -> 
     if settings.newton:
         passes = NEWTON_PASSES
         if rehearsal_rows(rows, centers):
-            passes = 1 if settings.tol >= ROUGH else NEWTON_PASSES_LATE
+            passes = NEWTON_PASSES_ROUGH if settings.tol >= ROUGH else NEWTON_PASSES_LATE
         return min(settings.max_iter, passes)
     if settings.until_converged:
         return settings.max_iter

@@ -104,7 +104,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         the objective's relative change over ten iterations fall below it; None is 1e-3. For
         "newton": when the distance to the minimum, as it estimates it, and the objective's change
         over three steps fall below it, both relative to the objective; None is 1e-3. With 0.1 and
-        many rows it mostly ends after a first pass over all of them, with a good model.
+        many rows it often ends after a first pass over all of them, with a good model.
     class_weight : dict or "balanced", default=None
         Weights of the classes, multiplied with the rows' in the loss (scalers do not see them).
         "balanced" gives each class the same.
