@@ -697,12 +697,19 @@ class TestStopping:
         assert model.status_ == "interrupted" and model.n_iter_ >= 3
 
     def test_interrupt_before_there_is_a_model(self):
-        with subprocess.Popen(
-            [str(PROGRAM), *split(LONG)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        ) as process:
-            time.sleep(0.6)  # while it imports
-            process.send_signal(signal.SIGINT)
-            _, stderr = process.communicate(timeout=60)
+        for _ in range(3):  # Python loses what strikes within a callback of its import system
+            with subprocess.Popen(
+                [str(PROGRAM), *split(LONG)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            ) as process:
+                time.sleep(0.6)  # while it imports
+                process.send_signal(signal.SIGINT)
+                _, stderr = process.communicate(timeout=60)
+            if process.returncode != 0:
+                break
+            Path("model.polysift").unlink()
         assert process.returncode == 130
         assert "Traceback" not in stderr
         assert not Path("model.polysift").exists()
