@@ -50,7 +50,8 @@ bench: $(VENV)/.test
 dist: $(VENV)/.release
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
-	$(BIN)/python -m twine check --strict dist/*
+	$(BIN)/python -m build --outdir dist/paper paper
+	$(BIN)/python -m twine check --strict dist/*.* dist/paper/*
 	$(BIN)/python tools/check_dist.py dist
 
 clean:
@@ -67,6 +68,8 @@ $(VENV)/.test: EXTRAS = test
 $(VENV)/.lint: EXTRAS = lint
 $(VENV)/.docs: EXTRAS = docs
 $(VENV)/.release: EXTRAS = release
-$(VENV)/.demo $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.release: $(VENV)/.%: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+# The paper's experiments, which the tests, the types and the site know of, are a distribution of their own.
+$(VENV)/.test $(VENV)/.lint $(VENV)/.docs: PAPER = --editable ./paper
+$(VENV)/.demo $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.release: $(VENV)/.%: pyproject.toml paper/pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]' $(PAPER)
 	@touch $@

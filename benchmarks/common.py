@@ -13,7 +13,7 @@ from time import perf_counter
 import joblib
 import numpy as np
 
-from polysift.experiments._case import three_parts
+from polysift_paper.comparisons.case import three_parts
 from suite._timing import bare_gram as suite_gram
 
 __all__ = ["bare_gram", "best_time", "load", "three_parts", "train", "write_parquet"]

@@ -30,9 +30,9 @@ import ray
 from sklearn.exceptions import ConvergenceWarning
 
 from polysift import FPCClassifier, RayCluster, open_data
-from polysift._data import DataSource
-from polysift._distributed_place import DistributedPlace
-from polysift._tasks import Keep, Sweep
+from polysift.cluster.backend import DistributedPlace
+from polysift.cluster.tasks import Keep, Sweep
+from polysift.data.training_set import DataSource
 
 WORKERS = 2
 FEATURES, DEGREE = 21, 3

@@ -22,19 +22,19 @@ import ray
 from common import best_time
 from distributed import DEGREE, FEATURES, WORKERS, make_rows, size_of, write_files
 from polysift import RayCluster, open_data
-from polysift._admm import Settings, factorise
-from polysift._crew import Crew
-from polysift._data import ArraySource, TrainingSet
-from polysift._distributed import Pieces
-from polysift._engine import LocalEngine
-from polysift._feature_map import MapSpec, build_feature_map
-from polysift._lanes import Lane
-from polysift._monitor import Monitor
-from polysift._parallel import Pool, TreeSum, partial_sums, shard_spans, single_threaded_blas
-from polysift._stretches import Stretch, cut_into_stretches, stretch_sizes
-from polysift._sums import GramSums
-from polysift._survey import survey
-from polysift._tasks import survey_stretch
+from polysift.cluster.engine import Pieces
+from polysift.cluster.partitions import Stretch, cut_into_stretches, stretch_sizes
+from polysift.cluster.scheduler import Crew
+from polysift.cluster.tasks import survey_stretch
+from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.engine.local import LocalEngine
+from polysift.engine.problems import Lane
+from polysift.engine.sums import GramSums
+from polysift.features.feature_map import MapSpec, build_feature_map
+from polysift.features.survey import survey
+from polysift.runtime.parallel import Pool, TreeSum, partial_sums, shard_spans, single_threaded_blas
+from polysift.runtime.progress import Monitor
+from polysift.solvers.admm import Settings, factorise
 
 
 @dataclass

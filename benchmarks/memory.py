@@ -22,7 +22,7 @@ SHAPES = [
 CHILD = """
 import numpy as np
 from polysift import FPCClassifier
-from polysift._meter import peak_memory
+from polysift.runtime.memory import peak_memory
 
 m, d, degree, n, dtype = {shape!r}
 X = np.random.default_rng(0).random((m, d), dtype=dtype)

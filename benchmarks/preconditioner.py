@@ -27,15 +27,17 @@ import numpy as np
 from scipy.linalg import eigh
 
 from common import load
-from polysift import FPCClassifier, PolynomialKernelMap, _conjugate, _sampling, _shards
-from polysift._admm import Settings
-from polysift._data import ArraySource, TrainingSet
-from polysift._engine import LocalEngine
-from polysift._feature_map import FeatureMap
-from polysift._parallel import Pool
-from polysift._sampled import sampled_sums
-from polysift._sampling import Draw, Sample
-from polysift._scalers import scaler_from_dict
+from polysift import FPCClassifier, PolynomialKernelMap
+from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.engine import sampling, shards
+from polysift.engine.local import LocalEngine
+from polysift.engine.sampling import Draw, Sample
+from polysift.features.feature_map import FeatureMap
+from polysift.features.scalers import scaler_from_dict
+from polysift.runtime.parallel import Pool
+from polysift.solvers import conjugate_gradients
+from polysift.solvers.admm import Settings
+from polysift.solvers.sampled_gram import sampled_sums
 
 MAP = {"degree": 6, "centers": "random", "scaler": "standard"}
 
@@ -102,8 +104,8 @@ def in_float32(A: np.ndarray) -> np.ndarray:
 @contextmanager
 def sizes(least: int, tolerance: float) -> Iterator[None]:
     with (
-        patch.multiple(_sampling, LEAST=least, SHARE=0, WORTHWHILE=0),
-        patch.multiple(_conjugate, TOLERANCE=tolerance, FIRST_PRODUCTS=(0, 0)),
+        patch.multiple(sampling, LEAST=least, SHARE=0, WORTHWHILE=0),
+        patch.multiple(conjugate_gradients, TOLERANCE=tolerance, FIRST_PRODUCTS=(0, 0)),
     ):
         yield
 
@@ -150,7 +152,7 @@ def float32_sums(m: int = 20_000) -> None:
     chosen = np.random.default_rng(0).permutation(len(y))[:m]
     X, y = X[chosen].astype(np.float32), y[chosen]
     for rows in (None, 256, 10**6):
-        with patch.object(_shards, "PRODUCT_ROWS", rows or 256):
+        with patch.object(shards, "PRODUCT_ROWS", rows or 256):
             gram = "exact" if rows is None else "sampled"
             clf = FPCClassifier(10, n_centers=286, random_state=0, gram=gram).fit(X, y)
         name = "exact" if rows is None else f"sums over {rows} rows at most"

@@ -15,11 +15,11 @@ import warnings
 import numpy as np
 
 from polysift import degree_bound
-from polysift._kernel import full_dimension
 from polysift.datasets import UCI
-from polysift.experiments._case import Case, open_case
-from polysift.experiments._contenders import build_fpc
-from polysift.experiments._paper import printed
+from polysift.features.kernels import full_dimension
+from polysift_paper.comparisons.case import Case, open_case
+from polysift_paper.comparisons.contenders import build_fpc
+from polysift_paper.comparisons.printed import printed
 
 ALPHAS = (1.0, 1e-2, 1e-4)
 MOST_DEGREE, MOST_CENTERS = 8, 1500

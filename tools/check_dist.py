@@ -23,11 +23,11 @@ NEEDED = {
         "pyproject.toml",
         "src/polysift/__init__.py",
         "src/polysift/py.typed",
-        "tests/conftest.py",
-        "tests/test_classifier.py",
+        "conftest.py",
+        "tests/estimators/test_classifier.py",
         "tools/core_tests.py",
     ),
-    "wheel": ("polysift/__init__.py", "polysift/classifier.py", "polysift/py.typed"),
+    "wheel": ("polysift/__init__.py", "polysift/estimators/classifier.py", "polysift/py.typed"),
 }
 LEFT_BEHIND = ("__pycache__", "_build", "auto_examples", "generated", ".venv", "dist", "out")
 """Folders that building, testing and measuring leave behind."""

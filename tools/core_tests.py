@@ -22,7 +22,7 @@ import venv
 from pathlib import Path
 
 TOOLS = ("pytest>=8", "pytest-xdist>=3.5", "hypothesis>=6.100")
-BESIDE_THE_CORE = ("test_release.py", "test_pages.py")
+BESIDE_THE_CORE = ("project/test_release.py", "project/test_pages.py")
 """Files whose tests are about the making of releases, or about pages that use every extra."""
 WHERE = "import polysift, pathlib; print(pathlib.Path(polysift.__file__).resolve())"
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from polysift._meter import MemoryMeter, forget_peak
-from polysift.experiments._worker import OverLimitError, Worker, WorkerError
+from polysift.runtime.memory import MemoryMeter, forget_peak
+from polysift_paper.studies.worker import OverLimitError, Worker, WorkerError
 from suite._kernels import warm_up
 from suite._problems import Problem
 from suite._report import Row
 from suite._systems import SYSTEMS, Params
 from suite._timing import say, seconds_of
 
-PRELOAD = ("polysift.rivals", "sklearn.ensemble", "sklearn.kernel_approximation", "lightgbm")
+PRELOAD = ("polysift_paper.rivals", "sklearn.ensemble", "sklearn.kernel_approximation", "lightgbm")
 
 TIMES, SHORT = 3, 3.0
 """Fits at most, while they take fewer seconds in all."""

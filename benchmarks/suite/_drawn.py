@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from polysift._drawing import GREY, INK, STYLES, load_matplotlib, number_text
-from polysift.experiments._pictures import TEXT_SIZE, name_axes, new_figure
+from polysift.plots.base import GREY, INK, STYLES, load_matplotlib, number_text
+from polysift_paper.studies.pictures import TEXT_SIZE, name_axes, new_figure
 from suite._report import Row
 
 Lines = dict[str, tuple[list[float], list[float]]]

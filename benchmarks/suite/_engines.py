@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polysift._data import ArraySource, TrainingSet
-from polysift._engine import LocalEngine
-from polysift._feature_map import FeatureMap, MapSpec, build_feature_map
-from polysift._lanes import Lane
-from polysift._parallel import Pool, single_threaded_blas
-from polysift._survey import survey
+from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.engine.local import LocalEngine
+from polysift.engine.problems import Lane
+from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
+from polysift.features.survey import survey
+from polysift.runtime.parallel import Pool, single_threaded_blas
 from suite._kernels import has_kernels
 
 GAMMA, RELAX = 0.1, 1.7

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from polysift import _fused
+from polysift.engine import compiled
 
 FEW_ROWS = 300
 
 
 def has_kernels() -> bool:
     """Return whether polysift can use compiled loops here."""
-    return _fused.installed()
+    return compiled.installed()
 
 
 def warm_up(model: Any, X: np.ndarray, y: np.ndarray) -> None:
@@ -22,5 +22,5 @@ def warm_up(model: Any, X: np.ndarray, y: np.ndarray) -> None:
 
     The compiled loops are used there whatever the size, since they are for the fit that follows.
     """
-    with _fused.enabled(), suppress(ValueError):  # few rows may be of one class only
+    with compiled.enabled(), suppress(ValueError):  # few rows may be of one class only
         model.fit(X[:FEW_ROWS], y[:FEW_ROWS]).predict(X[:FEW_ROWS])

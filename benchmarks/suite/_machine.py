@@ -11,7 +11,7 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 import polysift
-from polysift._memory import free_memory
+from polysift.engine.budget import free_memory
 from suite._kernels import has_kernels
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "lightgbm", "onnxruntime", "falkon")

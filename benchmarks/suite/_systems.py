@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from polysift import FPCClassifier
-from polysift.rivals import FalkonClassifier
+from polysift_paper.rivals import FalkonClassifier
 
 Params = dict[str, Any]
 

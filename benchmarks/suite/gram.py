@@ -6,7 +6,7 @@ product is one call with BLAS on all of them. Speed counts m n^2.
 
 from __future__ import annotations
 
-from polysift._parallel import Pool
+from polysift.runtime.parallel import Pool
 from suite._engines import Bench, Shape
 from suite._report import Column, Report, Row, Table, Target
 from suite._run import Run

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from polysift import FPCClassifier
-from polysift.experiments._averages import exponent
+from polysift_paper.studies.averages import exponent
 from suite._drawn import lines_of, panels
 from suite._kernels import warm_up
 from suite._report import Column, Report, Row, Table

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from polysift._meter import MemoryMeter, forget_peak
-from polysift.experiments._worker import Worker, WorkerError
+from polysift.runtime.memory import MemoryMeter, forget_peak
+from polysift_paper.studies.worker import Worker, WorkerError
 from suite._cells import PRELOAD, in_words, megabytes, recall, store
 from suite._problems import Problem, smooth
 from suite._report import Column, Report, Row, Table

@@ -9,8 +9,8 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
-from polysift._kernel import full_dimension
-from polysift._parallel import Pool
+from polysift.features.kernels import full_dimension
+from polysift.runtime.parallel import Pool
 from suite._drawn import lines_of, panels
 from suite._engines import Bench, Shape
 from suite._kernels import has_kernels

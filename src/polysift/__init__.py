@@ -6,18 +6,62 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
-    from polysift._public import *  # noqa: F403
-else:
-    # Imported when first asked for: the command line answers without waiting for scikit-learn.
-    def __getattr__(name: str) -> Any:
-        if not name.startswith("_") or name == "__all__":
-            homes = vars(import_module("polysift._public"))
-            public = {key: value for key, value in homes.items() if not key.startswith("_")}
-            known = public | {"__all__": sorted([*public, "__version__"])}
-            if name in known:
-                globals().update(known)
-                return known[name]
-        raise AttributeError(f"module 'polysift' has no attribute {name!r}")
+    from polysift import datasets as datasets
+    from polysift import plots as plots
+    from polysift.cluster.ray_cluster import RayCluster as RayCluster
+    from polysift.data.readers import open_data as open_data
+    from polysift.data.source import DataSource as DataSource
+    from polysift.estimators.classifier import FPCClassifier as FPCClassifier
+    from polysift.estimators.search import FPCClassifierCV as FPCClassifierCV
+    from polysift.estimators.transformer import PolynomialKernelMap as PolynomialKernelMap
+    from polysift.explanation.explain import explain as explain
+    from polysift.explanation.explanation import Explanation as Explanation
+    from polysift.features.kernels import degree_bound as degree_bound
+    from polysift.persistence.model_file import ModelFileError as ModelFileError
+    from polysift.persistence.model_file import load as load
+    from polysift.persistence.model_file import save as save
+    from polysift.persistence.onnx import to_onnx as to_onnx
+    from polysift.reporting.report import report as report
+    from polysift.runtime.checkpoints import CheckpointError as CheckpointError
+    from polysift.runtime.progress import WorkersLostError as WorkersLostError
+    from polysift.training.forecast import Forecast as Forecast
 
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *__getattr__("__all__")})
+_HOMES = {
+    "CheckpointError": "runtime.checkpoints",
+    "DataSource": "data.source",
+    "Explanation": "explanation.explanation",
+    "FPCClassifier": "estimators.classifier",
+    "FPCClassifierCV": "estimators.search",
+    "Forecast": "training.forecast",
+    "ModelFileError": "persistence.model_file",
+    "PolynomialKernelMap": "estimators.transformer",
+    "RayCluster": "cluster.ray_cluster",
+    "WorkersLostError": "runtime.progress",
+    "degree_bound": "features.kernels",
+    "explain": "explanation.explain",
+    "load": "persistence.model_file",
+    "open_data": "data.readers",
+    "report": "reporting.report",
+    "save": "persistence.model_file",
+    "to_onnx": "persistence.onnx",
+}
+"""Where the public names are defined: those above, as a test makes sure."""
+
+__all__ = sorted([*_HOMES, "__version__", "datasets", "plots"])
+
+if not TYPE_CHECKING:  # to which any name would be one of ours
+
+    def __getattr__(name: str) -> Any:
+        """Import a public name when it is first asked for: the command line answers at once."""
+        if name in _HOMES:
+            value = getattr(import_module(f"polysift.{_HOMES[name]}"), name)
+        elif name in ("datasets", "plots"):
+            value = import_module(f"polysift.{name}")
+        else:
+            raise AttributeError(f"module 'polysift' has no attribute {name!r}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -19,8 +19,8 @@ from polysift import (
     RayCluster,
     datasets,
     plots,
-    rivals,
 )
+from polysift_paper import rivals
 
 Array = npt.NDArray[Any]
 

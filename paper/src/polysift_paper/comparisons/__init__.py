@@ -1,0 +1,1 @@
+"""The paper's tables on real data: systems on sets, beside the printed figures."""

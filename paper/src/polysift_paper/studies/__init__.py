@@ -1,0 +1,1 @@
+"""The paper's simulations and theorems: claims, measured, drawn and judged."""

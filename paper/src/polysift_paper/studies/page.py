@@ -1,0 +1,187 @@
+"""The outcomes of studies as a page: HTML that needs no other file, or Markdown with pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from polysift.reporting.page import NONE, Markup, facts, joined, listing, markup, page, table
+from polysift_paper.studies.pieces import PAPER, badge, escaped, folded, markdown_table, picture
+from polysift_paper.studies.results import TABLES, Outcome, columns_of, versions, write_whole
+from polysift_paper.studies.study import Row
+
+
+@dataclass(frozen=True)
+class About:
+    """What a page is about.
+
+    Attributes
+    ----------
+    name : str
+        Of its files and folders.
+    title : str
+        Its heading.
+    words : str
+        Which part of the paper it is, after the paper's title.
+    """
+
+    name: str
+    title: str
+    words: str
+
+
+SIMULATIONS = About(
+    "simulations",
+    "The paper's simulations, run again",
+    "its section V, and what the paper says elsewhere that can be simulated",
+)
+SENSITIVITY = About(
+    "sensitivity", "How FPC depends on its parameters, on real data", "its Appendix F"
+)
+
+
+def write_page(about: About, outcomes: Sequence[Outcome], path: Path, command: str) -> None:
+    """Write one page about all outcomes, with the command that makes it."""
+    sections = [("overview", "Overview", _overview(outcomes))]
+    sections += [(outcome.folder.name, outcome.heading, _section(outcome)) for outcome in outcomes]
+    sections.append(("again", "Run it again", listing(command)))
+    made = ", ".join(f"{name} {number}" for name, number in versions().items())
+    write_whole(
+        path, page(about.title, f"{PAPER}: {about.words}", sections, f"Made with {made}.").encode()
+    )
+
+
+def _overview(outcomes: Sequence[Outcome]) -> Markup:
+    rows = [
+        (
+            Markup(f'<a href="#{outcome.folder.name}">{markup(outcome.heading)}</a>'),
+            outcome.origin,
+            badge(outcome.verdict.agrees, outcome.answer),
+        )
+        for outcome in outcomes
+    ]
+    return table(
+        ("Study", "In the paper", "Do our data agree with the claim?"),
+        rows,
+        caption="Verdicts, by criteria that the sections state.",
+        kind="words",
+    )
+
+
+def _section(outcome: Outcome) -> Markup:
+    return joined(
+        (
+            facts(
+                (
+                    ("In the paper", outcome.origin),
+                    ("Claim", outcome.study.claim),
+                    ("Verdict", badge(outcome.verdict.agrees, outcome.answer)),
+                    ("Why", outcome.verdict.text),
+                    ("Runs", f"{outcome.runs}, from the base seed {outcome.seed}"),
+                )
+            ),
+            picture(
+                outcome.svg,
+                outcome.size[0],
+                f"Picture of study {outcome.study.name}: {outcome.study.title}",
+            ),
+            folded("The numbers of the picture", _numbers(outcome)),
+        )
+    )
+
+
+def _numbers(outcome: Outcome) -> Markup:
+    heads, rows = _cells(outcome.summary)
+    return table(heads, rows, caption=f"{outcome.folder.name}/summary.csv, rounded")
+
+
+def _cells(summary: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
+    """Return the heads and the rounded entries of a table."""
+    names = columns_of(summary)
+    rows = [[_text(row.get(name)) for name in names] for row in summary]
+    return [name.replace("_", " ") for name in names], rows
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return NONE
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}".replace("nan", NONE)
+    return str(value) if isinstance(value, int | str) else json.dumps(value)
+
+
+def write_markdown(about: About, outcomes: Sequence[Outcome], folder: Path, command: str) -> Path:
+    """Write the page as Markdown into a folder.
+
+    Pictures go to ``images/<name>`` in it, tables as CSV to ``results/<name>``.
+
+    Parameters
+    ----------
+    about : About
+        What it is about, and its name.
+    outcomes : sequence of Outcome
+        What to tell.
+    folder : Path
+        Such as docs; it must exist.
+    command : str
+        What makes these pages.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    images, tables = (folder / kind / about.name for kind in ("images", "results"))
+    images.mkdir(parents=True, exist_ok=True)
+    lines = [
+        f"# {about.title}",
+        "",
+        f"{PAPER}: {about.words}. This page is made by",
+        "",
+        *(f"    {line}" for line in command.splitlines()),
+        "",
+        f"with {', '.join(f'{name} {number}' for name, number in versions().items())}. Verdicts "
+        "follow from the data, by criteria that the sections state.",
+        "",
+        *_escaped_table(
+            ["Study", "In the paper", "Our data and the claim"],
+            [[one.heading, one.origin, one.answer] for one in outcomes],
+        ),
+    ]
+    for outcome in outcomes:
+        name = outcome.folder.name
+        write_whole(images / f"{name}.svg", outcome.svg)
+        (tables / name).mkdir(parents=True, exist_ok=True)
+        for file in TABLES:
+            write_whole(tables / name / file, (outcome.folder / file).read_bytes())
+        lines += [
+            "",
+            f"## {escaped(outcome.heading)}",
+            "",
+            f"Claim ({escaped(outcome.study.figure or 'our own')}): {escaped(outcome.study.claim)}",
+            "",
+            f"**Verdict: {outcome.answer}.** {escaped(outcome.verdict.text)}",
+            "",
+            f"![{escaped(outcome.study.title)}](images/{about.name}/{name}.svg)",
+            "",
+            f"<details><summary>The numbers ({outcome.runs} runs, base seed {outcome.seed})"
+            "</summary>",
+            "",
+            *_escaped_table(*_cells(outcome.summary)),
+            "",
+            "</details>",
+            "",
+            f"Tables: {', '.join(f'[{x}](results/{about.name}/{name}/{x})' for x in TABLES)}",
+        ]
+    path = folder / f"{about.name}.md"
+    write_whole(path, "\n".join([*lines, ""]).encode())
+    return path
+
+
+def _escaped_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    return markdown_table(list(map(escaped, heads)), [list(map(escaped, row)) for row in rows])

@@ -1,0 +1,94 @@
+"""All studies, and how to run some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from polysift_paper.studies import (
+    centers,
+    degrees,
+    margins,
+    noise,
+    parameters,
+    samples,
+    scaling,
+    solvers,
+    stopping,
+    theory,
+)
+from polysift_paper.studies.results import Outcome, write_results
+from polysift_paper.studies.runner import run_study
+from polysift_paper.studies.study import Study
+
+MODULES = (
+    margins,
+    samples,
+    stopping,
+    parameters,
+    degrees,
+    centers,
+    noise,
+    solvers,
+    scaling,
+    theory,
+)
+"""In the order of the pages."""
+
+ALL = "all"
+
+
+def studies() -> dict[str, Study]:
+    """Return all studies by name: the motivation, the paper's six, and those beside them."""
+    return {study.name: study for module in MODULES for study in module.STUDIES}
+
+
+def chosen(names: Sequence[str]) -> list[Study]:
+    """Return the studies of these names, in their own order.
+
+    "all" is all of them, and "theory" those whose names begin with it.
+    """
+    known = studies()
+    groups = list(dict.fromkeys(name.partition("-")[0] for name in known if "-" in name))
+    unknown = [name for name in names if name not in (*known, *groups, ALL)]
+    if unknown:
+        there = ", ".join((*known, *groups))
+        raise ValueError(f"There is no study {', '.join(unknown)}; there are {there} and {ALL}.")
+    wanted = set(known if ALL in names else names)
+    return [study for name, study in known.items() if wanted & {name, name.partition("-")[0]}]
+
+
+def reproduce(
+    study: Study,
+    folder: Path,
+    *,
+    runs: int | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    show: bool = False,
+) -> Outcome:
+    """Run a study as far as it is not done, and write its files.
+
+    Parameters
+    ----------
+    study : Study
+        Which one.
+    folder : Path
+        Where results are kept.
+    runs : int, optional
+        How often; the paper's number by default.
+    seed : int, default=0
+        The base seed.
+    jobs : int, default=1
+        Processes.
+    show : bool, default=False
+        Whether to show progress on standard error.
+
+    Returns
+    -------
+    Outcome
+        The verdict, the summary and the picture.
+    """
+    runs = study.runs if runs is None else runs
+    rows = run_study(study, runs, folder, seed=seed, jobs=jobs, show=show)
+    return write_results(study, rows, folder, runs=runs, seed=seed)

@@ -1,0 +1,243 @@
+"""Models and figures in words and tables, for people and for machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.search import FPCClassifierCV
+from polysift.plots.base import number_text
+from polysift.reporting.evaluation import Evaluation
+from polysift.training.forecast import duration
+
+Table = tuple[str, list[str], list[list[str]]]
+"""A title, the names of columns, rows."""
+
+FIGURES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "roc_auc": "area under ROC",
+    "log_loss": "log loss",
+    "brier_score": "Brier score",
+}
+
+SHOWN_CLASSES = 20
+"""How many classes a line or a table of the terminal shows."""
+
+LONGEST_LABEL = 40
+"""So many letters of a label are shown."""
+
+
+def best_of(model: FPCClassifier | FPCClassifierCV) -> FPCClassifier | None:
+    """Return the classifier: the given one, or the best of a search, where it was refitted."""
+    if isinstance(model, FPCClassifier):
+        return model
+    return getattr(model, "best_estimator_", None)
+
+
+def describe(model: FPCClassifier | FPCClassifierCV) -> dict[str, Any]:
+    """Return what a model is and was trained on, as plain values."""
+    described: dict[str, Any] = {"kind": type(model).__name__, "status": model.status_}
+    best = best_of(model)
+    if isinstance(model, FPCClassifierCV):
+        described |= {
+            "best_params": model.best_params_,
+            "best_score": model.best_score_,
+            "n_candidates": len(model.cv_results_["params"]),
+            "n_splits": model.n_splits_,
+            "time_saved": model.time_saved_,
+        }
+    if best is not None:
+        described |= _described(best)
+    return described | {"timings": model.timings_, "parameters": model.get_params(deep=False)}
+
+
+def _described(model: FPCClassifier) -> dict[str, Any]:
+    summary = model.training_summary_
+    names = getattr(model, "feature_names_in_", None)
+    return {
+        "status_message": model.status_message_,
+        "rows": summary["rows"],
+        "origin": summary["origin"],
+        "n_features": model.n_features_in_,
+        "feature_names": names,
+        "classes": model.classes_,
+        "class_counts": summary["class_counts"],
+        "degree": model.degree_,
+        "n_centers": model.n_centers_,
+        "rho": model.rho_,
+        "n_iter": model.n_iter_,
+        "random_state": model.random_state_,
+        "objective": last(model, "objective"),
+        "training": {"accuracy": 1 - last(model, "training_error")},
+        "calibration": _calibration(model),
+        "memory": {name: summary[f"{name}_memory"] for name in ("expected", "measured")}
+        | {"limit": summary["memory_limit"]},
+    }
+
+
+def _calibration(model: FPCClassifier) -> dict[str, Any] | None:
+    if not hasattr(model, "calibration_report_"):
+        return None
+    names = ("brier_score", "log_loss")
+    return {"kind": model.calibration, **{name: model.calibration_report_[name] for name in names}}
+
+
+def last(model: FPCClassifier, column: str) -> float:
+    """Return the last number of a column of the history; NaN where it was skipped."""
+    return float(model.history_[column][-1]) if model.n_iter_ else float("nan")
+
+
+def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, str]]:
+    """Return what a training run did, as names and values."""
+    facts = []
+    best = best_of(model)
+    if best is not None:
+        summary = best.training_summary_
+        where = "" if summary["origin"] is None else f" of {summary['origin']}"
+        facts += [
+            (
+                "trained on",
+                f"{summary['rows']:,} rows x {best.n_features_in_} features{where}, "
+                f"{len(best.classes_)} classes",
+            ),
+        ]
+    if isinstance(model, FPCClassifierCV):
+        finished = int(np.sum(model.cv_results_["status"] == "finished"))
+        facts += [
+            (
+                "search",
+                f"{len(model.cv_results_['params'])} candidates, {finished} to the end, "
+                f"{model.n_splits_} splits ({model.status_})",
+            ),
+            ("best score", f"{model.best_score_:.4f}"),
+        ]
+    if best is not None:
+        facts += [
+            (
+                "model",
+                f"degree {best.degree_}, {best.n_centers_:,} centers, scaler {best.scaler}, "
+                f"solver {best.solver}, seed {best.random_state_}",
+            ),
+            ("iterations", f"{best.n_iter_}: {best.status_message_}"),
+        ]
+        if getattr(best, "gram_", "exact") == "sampled":
+            facts.append(("Gram matrix", f"of a sample of the rows, {best.n_products_} products"))
+        error = last(best, "training_error")
+        if not np.isnan(error):
+            facts.append(("training error", percent(error)))
+        if (calibration := _calibration(best)) is not None:
+            facts.append(
+                (
+                    "probabilities",
+                    f"{calibration['kind']}; on rows not seen: Brier score "
+                    f"{calibration['brier_score']:.4f}, log loss {calibration['log_loss']:.4f}",
+                )
+            )
+    phases = ", ".join(
+        f"{name} {duration(seconds)}" for name, seconds in model.timings_.items() if name != "total"
+    )
+    return [*facts, ("time", f"{duration(model.timings_['total'])} ({phases})")]
+
+
+def model_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, str]]:
+    """Return what a model is, as names and values."""
+    best = best_of(model)
+    facts = []
+    if best is not None:
+        counts = zip(best.classes_, best.training_summary_["class_counts"], strict=True)
+        facts.append(
+            ("classes", shortened([f"{cut(label)} ({count:,.10g})" for label, count in counts]))
+        )
+        names = getattr(best, "feature_names_in_", None)
+        if names is not None:
+            facts.append(("features", shortened(list(map(str, names)))))
+    changed = [f"{name}={value!r}" for name, value in changed_parameters(model).items()]
+    return [*facts, ("parameters", ", ".join(changed) or "all as by default")]
+
+
+def changed_parameters(model: FPCClassifier | FPCClassifierCV) -> dict[str, Any]:
+    """Return the parameters that are not as by default; arrays by their shape."""
+    defaults = type(model)().get_params(deep=False)
+    changed = {}
+    for name, value in model.get_params(deep=False).items():
+        if hasattr(value, "shape"):
+            changed[name] = f"array of shape {value.shape}"
+        elif repr(value) != repr(defaults[name]):
+            changed[name] = value
+    return changed
+
+
+def shortened(words: list[str], most: int = SHOWN_CLASSES) -> str:
+    """Return words in a line; of many, the first."""
+    rest = f", ... ({len(words)} in all)" if len(words) > most else ""
+    return ", ".join(words[:most]) + rest
+
+
+def cut(label: Any) -> str:
+    """Return a label, of a long one beginning and end."""
+    text, half = str(label), LONGEST_LABEL // 2
+    return text if len(text) <= LONGEST_LABEL else f"{text[:half]}...{text[-half:]}"
+
+
+def percent(share: float) -> str:
+    """Return a share in percent."""
+    return f"{100 * share:.2f} %"
+
+
+def figures_table(figures: dict[str, Evaluation]) -> Table:
+    """Return evaluations side by side."""
+    rows = [["rows", *(f"{figure.rows:,}" for figure in figures.values())]]
+    for name, shown in FIGURES.items():
+        found = [getattr(figure, name) for figure in figures.values()]
+        if any(value is not None for value in found):
+            rows.append([shown, *map(_figure, [name] * len(found), found)])
+    if any(figure.unknown for figure in figures.values()):
+        rows.append(["unknown labels", *(f"{figure.unknown:,}" for figure in figures.values())])
+    return "", ["", *figures], rows
+
+
+def _figure(name: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    return percent(value) if "accuracy" in name else f"{value:.4f}"
+
+
+def confusion_table(figures: Evaluation) -> Table:
+    """Return the confusion matrix, of many classes the first."""
+    labels = [cut(label) for label in figures.classes[:SHOWN_CLASSES]]
+    rows = [
+        [label, *(f"{count:,.10g}" for count in counts[:SHOWN_CLASSES])]
+        for label, counts in zip(labels, figures.confusion, strict=False)
+    ]
+    title, count = "true class (down), predicted (across)", len(figures.classes)
+    if count > len(labels):
+        title += f"; the first {len(labels)} of {count} classes, --json has them all"
+    return title, ["", *labels], rows
+
+
+def candidates_table(search: FPCClassifierCV, top: int) -> Table:
+    """Return the best candidates of a search, with the standard deviation over the splits."""
+    results = search.cv_results_
+    order = np.argsort(results["rank_test_score"], kind="stable")[:top]
+    names = {"scaler": "scaler", "degree": "degree", "n_centers": "centers", "rho": "rho"}
+    names |= {"solver": "solver", "max_iter": "iter"}
+    rows = [
+        [
+            f"{results['rank_test_score'][i]}",
+            f"{results['mean_test_score'][i]:.4f}",
+            f"{results['std_test_score'][i]:.4f}",
+            *(_parameter(results["params"][i].get(name)) for name in names),
+        ]
+        for i in order
+    ]
+    title = f"the best of {len(results['params'])} candidates"
+    return title, ["rank", "score", "std", *names.values()], rows
+
+
+def _parameter(value: Any) -> str:
+    if value is None:
+        return "-"
+    return number_text(value) if isinstance(value, float) else str(value)

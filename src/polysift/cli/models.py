@@ -1,0 +1,217 @@
+"""What is done with a model file: ``polysift predict``, ``evaluate``, ``inspect``, ``export``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from polysift.cli.command_line import shown_command
+from polysift.cli.console import WrongUsage, guarded, show_facts, show_json, show_lines, show_table
+from polysift.cli.option_groups import grouped
+from polysift.cli.options import (
+    BUDGET,
+    DATA,
+    MODEL,
+    OUTPUT,
+    EngineOptions,
+    LabelOptions,
+    ReadingOptions,
+    option,
+)
+from polysift.cli.outputs import check_file
+from polysift.cli.prediction_outputs import check_folder
+
+if TYPE_CHECKING:
+    from polysift import Explanation, FPCClassifier, FPCClassifierCV
+
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="A model file, as fit and tune write it.")
+]
+Data = Annotated[str, typer.Argument(metavar="DATA", help="Rows: Parquet, CSV, libsvm, npy, ...")]
+Jobs = Annotated[int | None, option(BUDGET, "Threads.", "all cores", "--jobs", "--n-jobs", "-j")]
+Force = Annotated[bool, option(OUTPUT, "Replace what exists.", None, "--force", "-f")]
+Json = Annotated[bool, option(OUTPUT, "Print the result as JSON.", None, "--json")]
+Quiet = Annotated[
+    bool, option(OUTPUT, "Print nothing but errors and warnings.", None, "--quiet", "-q")
+]
+
+JSON_TERMS = 100
+"""So many pairs and terms go into JSON; there may be a hundred thousand."""
+
+
+@guarded
+@grouped
+def predict(
+    model: ModelFile,
+    data: Data,
+    output: Annotated[
+        str,
+        option(
+            OUTPUT,
+            "Predictions: a .parquet or .csv file, or a folder of Parquet files.",
+            None,
+            "--output",
+            "-o",
+            metavar="PATH",
+        ),
+    ],
+    reading: ReadingOptions,
+    engine: EngineOptions,
+    scores: Annotated[bool, option(OUTPUT, "Write scores, too.", None, "--scores")] = False,
+    proba: Annotated[bool, option(OUTPUT, "Write probabilities, too.", None, "--proba")] = False,
+    jobs: Jobs = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write the class of each row to a file or a folder, in the order of the rows."""
+    from polysift.estimators.prediction_files import is_folder
+
+    place = {"engine": "local"} | engine.parameters()  # whatever the model was trained by
+    if is_folder(output):
+        check_folder(output, force=force, inputs=(data, model))
+    elif place["engine"] != "local":
+        raise WrongUsage("--engine ray writes a folder of files; name one, without an ending.")
+    else:
+        check_file(Path(output), force=force, endings=(".parquet", ".csv"), inputs=(data, model))
+    classifier = _ready(_load(model), jobs, quiet).set_params(**place)
+    names = getattr(classifier, "feature_names_in_", None)
+    source = reading.open(data, names=names, quiet=quiet)
+    classifier.predict_to(source, output, scores=scores, proba=proba, overwrite=force)
+    if not quiet:
+        show_facts([("predictions", f"{output}, {source.n_rows:,} rows")])
+
+
+@guarded
+@grouped
+def evaluate(
+    model: ModelFile,
+    data: Data,
+    labels: LabelOptions,
+    reading: ReadingOptions,
+    report: Annotated[Path | None, option(OUTPUT, "A page about it: report.html.")] = None,
+    jobs: Jobs = None,
+    force: Force = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Judge a model by labelled rows."""
+    from polysift import report as write_report
+    from polysift.cli.descriptions import confusion_table, figures_table
+    from polysift.data.addresses import public_name
+    from polysift.reporting.evaluation import evaluate as judge
+    from polysift.reporting.report import explained
+
+    if report is not None:
+        check_file(report, force=force, inputs=(data, model))
+    loaded = _load(model)
+    classifier = _ready(loaded, jobs, quiet)
+    names = getattr(classifier, "feature_names_in_", None)
+    source = labels.open(data, reading, quiet=quiet, names=names)
+    figures, shown = judge(classifier, source), Path(public_name(data)).name
+    if report is not None:
+        command = shown_command(sys.argv[1:])
+        write_report(
+            loaded,
+            {shown: figures},
+            report,
+            command=command,
+            explanation=explained(classifier, (source,)),
+            overwrite=force,
+        )
+    if json:
+        show_json({"model": model, "data": public_name(data), **figures.to_dict()})
+    elif not quiet:
+        show_table(*figures_table({shown: figures}))
+        show_table(*confusion_table(figures))
+
+
+@guarded
+@grouped
+def inspect(
+    model: ModelFile,
+    reading: ReadingOptions,
+    explain: Annotated[
+        bool, option(OUTPUT, "Tell which features matter, and the polynomial.", None, "--explain")
+    ] = False,
+    rows: Annotated[
+        str | None,
+        option(
+            DATA,
+            "With --explain: rows such as the model is for, to explain by.",
+            "its centers",
+            metavar="DATA",
+        ),
+    ] = None,
+    max_monomials: Annotated[
+        int,
+        option(MODEL, "With --explain: how large a polynomial may be.", "100000", min=1),
+    ] = 100_000,
+    json: Json = False,
+) -> None:
+    """Tell what a model file holds."""
+    from polysift.cli.descriptions import candidates_table, describe, model_facts, training_facts
+
+    if rows is not None and not explain:
+        raise WrongUsage("--rows goes with --explain.")
+    loaded = _load(model)
+    found = _explained(loaded, rows, reading, max_monomials) if explain else None
+    if json:
+        more = {} if found is None else {"explanation": found.to_dict(JSON_TERMS)}
+        show_json({"model": model, **describe(loaded), **more})
+        return
+    show_facts([("file", str(model)), *training_facts(loaded), *model_facts(loaded)])
+    if hasattr(loaded, "cv_results_"):
+        show_table(*candidates_table(loaded, 10))
+    if found is not None:
+        for table in found.tables():
+            show_table(*table)
+        show_lines(found.notes())
+
+
+@guarded
+@grouped
+def export(
+    model: ModelFile,
+    output: Annotated[
+        Path, typer.Argument(metavar="OUTPUT", help="The file to write, model.onnx.")
+    ],
+    input_type: Annotated[
+        Literal["float64", "float32"], option(OUTPUT, "What the graph is fed.", "float64")
+    ] = "float64",
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a model as an ONNX graph, which runs without polysift."""
+    from polysift import to_onnx
+
+    check_file(output, force=force, inputs=(model,))
+    to_onnx(_load(model), output, input_type=input_type, overwrite=force)
+    if not quiet:
+        show_facts([("exported", f"{output}, {output.stat().st_size:,} bytes")])
+
+
+def _explained(loaded: Any, rows: str | None, reading: ReadingOptions, most: int) -> Explanation:
+    from polysift import explain
+
+    source = None
+    if rows is not None:
+        names = getattr(_ready(loaded, None, True), "feature_names_in_", None)
+        source = reading.open(rows, names=names)
+    return explain(loaded, source, max_monomials=most)
+
+
+def _load(path: Path) -> FPCClassifier | FPCClassifierCV:
+    from polysift import load
+
+    return load(path)
+
+
+def _ready(loaded: Any, jobs: int | None, quiet: bool) -> FPCClassifier:
+    """Return the classifier of what a file held, ready to predict."""
+    from polysift.estimators.models import classifier_of
+
+    model = classifier_of("This command needs", loaded)
+    return model.set_params(n_jobs=jobs, verbose=0 if quiet else 1)

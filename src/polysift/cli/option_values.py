@@ -1,0 +1,139 @@
+"""What options are written as: numbers or words, lists, durations, weights."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+from typing import Any
+
+import typer
+
+DURATION = re.compile(r"([0-9.]+(?:e-?[0-9]+)?)\s*(s|m|min|h|d)?")
+SECONDS = {None: 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+
+
+def number(text: str) -> int | float | None:
+    """Return the number that text holds, or None."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def whole_or_auto(text: str) -> int | str:
+    """Read a whole number, or "auto"."""
+    value = number(text)
+    if text == "auto":
+        return text
+    if isinstance(value, int) and value >= 1:
+        return value
+    raise typer.BadParameter(f'expected a whole number of at least 1, or "auto", got {text!r}.')
+
+
+def count_or_share(text: str) -> int | float:
+    """Read a whole number, or a share."""
+    value = number(text)
+    if value is None or not (0 < value < 1 or (isinstance(value, int) and value >= 2)):
+        raise typer.BadParameter(
+            f"expected a number of folds from 2, or a share of the rows between 0 and 1: {text!r}."
+        )
+    return value
+
+
+def items(text: str) -> list[str]:
+    """Read words that are separated by commas; those that hold one stand in double quotes."""
+    try:
+        words = next(csv.reader([text], skipinitialspace=True), [])
+    except csv.Error as error:
+        raise typer.BadParameter(f"expected words such as a,b,c, got {text!r} ({error}).") from None
+    return [word.strip() for word in words if word.strip()]
+
+
+def column_types(text: str) -> dict[str, str]:
+    """Read types of columns, such as "label=string"."""
+    pairs = [item.rpartition("=") for item in items(text)]
+    if not all(column and kind for column, _, kind in pairs):
+        raise typer.BadParameter(f"expected types such as label=string, got {text!r}.")
+    return {column: kind for column, _, kind in pairs}
+
+
+def delimiter(text: str) -> str:
+    """Read a character; "tab" is one, too."""
+    read = "\t" if text in ("\\t", "tab") else text
+    if len(read) != 1:
+        raise typer.BadParameter(f"expected one character, or tab, got {text!r}.")
+    return read
+
+
+def values(text: str) -> Any:
+    """Read a word, or numbers and words that are separated by commas; "none" is None."""
+    read = [None if word == "none" else _number_or_word(word) for word in items(text)]
+    return read[0] if len(read) == 1 and isinstance(read[0], str) else read
+
+
+def _number_or_word(word: str) -> Any:
+    value = number(word)
+    return word if value is None else value
+
+
+def memory(text: str) -> Any:
+    """Read bytes, "2GB", or a share of the free memory such as 0.5."""
+    from polysift.engine.budget import parse_memory_limit
+
+    value = _number_or_word(text)
+    try:
+        parse_memory_limit(value)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return value
+
+
+def duration(text: str) -> float:
+    """Read seconds, or "10m", "1.5h", "2d"."""
+    found = DURATION.fullmatch(text.strip())
+    value = None if found is None else number(found[1])
+    if found is None or value is None:
+        raise typer.BadParameter(f"expected seconds, or a time such as 10m or 1.5h, got {text!r}.")
+    return float(value) * SECONDS[found[2]]
+
+
+def class_weight(text: str) -> Any:
+    """Read "balanced", or weights such as "yes=2,no=1"; labels stay text until data are there."""
+    if text == "balanced":
+        return text
+    weights = {}
+    for item in items(text):
+        label, found, weight = item.rpartition("=")
+        value = number(weight)
+        if not found or value is None:
+            raise typer.BadParameter(
+                f'expected "balanced" or weights such as yes=2,no=1, got {text!r}.'
+            )
+        weights[label.strip()] = float(value)
+    return weights
+
+
+def label_of(text: str, kind: str) -> Any:
+    """Return text as a label of a numpy kind: a truth value, a number, or text as it is."""
+    if kind == "b" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    value = number(text) if kind in "iuf" else None
+    return text if value is None else value
+
+
+def centers(text: str) -> Any:
+    """Read a word, or the name of an .npy file that holds points."""
+    if text in ("auto", "uniform", "first", "random"):
+        return text
+    import numpy as np
+
+    try:
+        return np.load(Path(text), allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        raise typer.BadParameter(
+            f"expected auto, uniform, first, random or an .npy file of points, got {text!r} "
+            f"({error})."
+        ) from None

@@ -1,0 +1,342 @@
+"""The options of the command line, in groups: how data are read, models made, outputs written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from polysift.cli.console import WrongUsage, busy
+from polysift.cli.option_values import (
+    centers,
+    class_weight,
+    column_types,
+    count_or_share,
+    delimiter,
+    duration,
+    items,
+    memory,
+    values,
+    whole_or_auto,
+)
+
+if TYPE_CHECKING:
+    from polysift import DataSource
+
+DATA, MODEL, BUDGET, OUTPUT = "Data", "Model", "Budget", "Output"
+
+
+def option(panel: str, text: str, default: str | None = None, *names: str, **more: Any) -> Any:
+    """Return an option of a panel; ``default`` is what leaving it out means, in words."""
+    shown: Any = False if default is None else default
+    return typer.Option(*names, help=text, show_default=shown, rich_help_panel=panel, **more)
+
+
+@dataclass
+class ReadingOptions:
+    """How a file is read."""
+
+    columns: Annotated[
+        Any,
+        option(
+            DATA,
+            "Features, by name or position: a,b,c.",
+            "all others",
+            parser=items,
+            metavar="a,b,...",
+        ),
+    ] = None
+    drop: Annotated[
+        Any, option(DATA, "Columns that are no features: id,day.", parser=items, metavar="a,b,...")
+    ] = None
+    format: Annotated[
+        Literal["parquet", "csv", "libsvm", "npy", "npz", "arrow"] | None,
+        option(DATA, "Format.", "by the file's ending"),
+    ] = None
+    header: Annotated[
+        bool | None, option(DATA, "CSV: whether the first row names the columns.", "inferred")
+    ] = None
+    delimiter: Annotated[
+        Any,
+        option(
+            DATA,
+            "CSV: what separates fields: a character, or tab.",
+            "inferred",
+            parser=delimiter,
+            metavar="CHARACTER",
+        ),
+    ] = None
+    column_types: Annotated[
+        Any,
+        option(
+            DATA,
+            "CSV: types that are inferred wrongly: label=string.",
+            parser=column_types,
+            metavar="a=TYPE,...",
+        ),
+    ] = None
+    n_features: Annotated[
+        int | None, option(DATA, "libsvm: how many features there are.", "as in the file")
+    ] = None
+
+    def open(
+        self,
+        path: str,
+        *,
+        target: str | None = None,
+        weight: str | None = None,
+        names: Any = None,
+        quiet: bool = True,
+    ) -> DataSource:
+        """Open a file; ``names`` are the features to take where none were asked for."""
+        from polysift.data.addresses import public_name
+        from polysift.data.readers import format_of, open_data
+
+        if not path:
+            raise WrongUsage("The name of the data is empty.")
+        if self.columns is not None and self.drop:
+            raise WrongUsage("--columns and --drop cannot go together: --columns says it all.")
+        columns = self.columns
+        if columns is None and not self.drop and names is not None:
+            kind = format_of(path, self.format)
+            columns = list(map(str, names)) if kind in ("csv", "parquet", "arrow") else None
+        with busy(f"reading {public_name(path)}", quiet=quiet):
+            return open_data(
+                path,
+                target,
+                weight,
+                columns,
+                drop=self.drop or (),
+                format=self.format,
+                header=self.header,
+                delimiter=self.delimiter,
+                column_types=self.column_types,
+                n_features=self.n_features,
+            )
+
+
+@dataclass
+class LabelOptions:
+    """Which columns hold labels and weights."""
+
+    target: Annotated[
+        str | None,
+        option(DATA, "Column of the labels, by name or position.", None, "--target", "-t"),
+    ] = None
+    weight: Annotated[str | None, option(DATA, "Column of the sample weights.")] = None
+
+    def open(
+        self, path: str, reading: ReadingOptions, *, quiet: bool, names: Any = None
+    ) -> DataSource:
+        """Open a file that has labels."""
+        from polysift.data.addresses import public_name
+        from polysift.data.readers import format_of
+
+        try:
+            source = reading.open(
+                path, target=self.target, weight=self.weight, names=names, quiet=quiet
+            )
+        except ValueError as error:
+            if self.target is not None or format_of(path, reading.format) != "csv":
+                raise
+            # CSV is parsed at once: labels that are text are met before they are missed.
+            raise ValueError(
+                f"{error} The labels are a column, too: name it with --target."
+            ) from error
+        if not source.has_labels:
+            known = names is None and source.names is not None
+            have = f" Its columns are {', '.join(source.names or ())}." if known else ""
+            raise WrongUsage(
+                f"Name the column of the labels of {public_name(path)} with --target.{have}"
+            )
+        return source
+
+
+@dataclass
+class SolverOptions:
+    """What a fit and a search share."""
+
+    alpha: Annotated[float | None, option(MODEL, "Weight of the proximal term.", "1.0")] = None
+    beta: Annotated[
+        float | None,
+        option(MODEL, "Augmented Lagrangian parameter.", "1, or 0.1/m for converged"),
+    ] = None
+    tol: Annotated[float | None, option(MODEL, "When to stop.", "5e-4, or 1e-3 for converged")] = (
+        None
+    )
+    centers: Annotated[
+        Any,
+        option(
+            MODEL,
+            "Where centers come from: auto, uniform, first, random, or points in an .npy file.",
+            "auto",
+            parser=centers,
+            metavar="NAME|FILE",
+        ),
+    ] = None
+    class_weight: Annotated[
+        Any,
+        option(
+            MODEL,
+            "Weights of the classes: balanced, or yes=2,no=1.",
+            parser=class_weight,
+            metavar="balanced|a=2,b=1",
+        ),
+    ] = None
+    calibration: Annotated[
+        Literal["sigmoid", "isotonic"] | None,
+        option(MODEL, "How scores become probabilities.", "no probabilities"),
+    ] = None
+    random_state: Annotated[
+        int | None, option(MODEL, "Seed of the centers.", "drawn anew", "--seed", min=0)
+    ] = None
+    n_jobs: Annotated[
+        int | None, option(BUDGET, "Threads.", "all cores", "--jobs", "--n-jobs", "-j")
+    ] = None
+    memory_limit: Annotated[
+        Any,
+        option(
+            BUDGET,
+            "What to allocate beside the input: 2GB, bytes, or a share of what is free.",
+            "half of what is free",
+            parser=memory,
+            metavar="SIZE",
+        ),
+    ] = None
+    time_limit: Annotated[
+        Any,
+        option(
+            BUDGET,
+            "Seconds (or 10m, 2h) after which the latest model is taken.",
+            parser=duration,
+            metavar="TIME",
+        ),
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        option(BUDGET, "Folder in which the state is saved; the same command goes on from there."),
+    ] = None
+
+
+@dataclass
+class EngineOptions:
+    """Where the work is done."""
+
+    engine: Annotated[
+        Literal["local", "ray"] | None,
+        option(BUDGET, "Who does the work: threads, or the workers of a Ray cluster.", "local"),
+    ] = None
+    address: Annotated[
+        str | None,
+        option(BUDGET, "Ray: the cluster.", "the one that runs here, else a new one"),
+    ] = None
+    workers: Annotated[
+        int | None, option(BUDGET, "Ray: tasks at a time.", "all its CPUs", min=1)
+    ] = None
+    cpus: Annotated[int | None, option(BUDGET, "Ray: CPUs of a task.", "1", min=1)] = None
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the engine as a parameter, if one was asked for."""
+        if self.engine == "ray":
+            from polysift.cluster.ray_cluster import RayCluster
+
+            return {"engine": RayCluster(self.address, self.workers, cpus=self.cpus or 1)}
+        for name in ("address", "workers", "cpus"):
+            if getattr(self, name) is not None:
+                raise WrongUsage(f"--{name} goes with --engine ray.")
+        return {} if self.engine is None else {"engine": self.engine}
+
+
+@dataclass
+class ModelOptions:
+    """What a fit has of its own."""
+
+    degree: Annotated[int | None, option(MODEL, "Degree of the kernel.", "3", min=1)] = None
+    n_centers: Annotated[
+        Any, option(MODEL, "Number of centers.", "auto", parser=whole_or_auto, metavar="N|auto")
+    ] = None
+    scaler: Annotated[
+        Literal["minmax", "standard", "quantile", "none"] | None,
+        option(MODEL, "How columns are scaled.", "minmax"),
+    ] = None
+    solver: Annotated[
+        Literal["paper", "converged", "newton"] | None, option(MODEL, "How to minimise.", "paper")
+    ] = None
+    rho: Annotated[
+        float | None, option(MODEL, "alpha / beta relative to trace(G) / n.", "by alpha")
+    ] = None
+    max_iter: Annotated[
+        int | None, option(MODEL, "Iterations at most.", "5; 300 for converged, newton", min=1)
+    ] = None
+    gram: Annotated[
+        Literal["exact", "sampled", "auto"] | None,
+        option(MODEL, "Gram matrix of all rows, or of a sample of them.", "exact"),
+    ] = None
+
+
+@dataclass
+class SearchOptions:
+    """What a search has of its own; lists are separated by commas."""
+
+    degrees: Annotated[
+        Any, option(MODEL, "Degrees: auto, paper, or 1,2,3.", "auto", parser=values, metavar="LIST")
+    ] = None
+    n_centers: Annotated[
+        Any,
+        option(
+            MODEL, "Numbers of centers: auto, or 100,400.", "auto", parser=values, metavar="LIST"
+        ),
+    ] = None
+    scalers: Annotated[
+        Any, option(MODEL, "Scalers.", "minmax,quantile", parser=values, metavar="LIST")
+    ] = None
+    rhos: Annotated[
+        Any, option(MODEL, "Ratios rho.", "none,1e-9,1e-6,1e-3", parser=values, metavar="LIST")
+    ] = None
+    solvers: Annotated[
+        Any, option(MODEL, "Solvers.", "paper,converged", parser=values, metavar="LIST")
+    ] = None
+    max_iter: Annotated[
+        Any,
+        option(
+            MODEL,
+            "Where the converged solver is read off.",
+            "30,100,300",
+            parser=values,
+            metavar="LIST",
+        ),
+    ] = None
+    cv: Annotated[
+        Any,
+        option(
+            MODEL,
+            "Folds, or the share of the rows to validate on: 0.25.",
+            "5",
+            parser=count_or_share,
+            metavar="N|SHARE",
+        ),
+    ] = None
+    scoring: Annotated[str | None, option(MODEL, "scikit-learn's name of a score.", "accuracy")] = (
+        None
+    )
+    one_standard_error: Annotated[
+        bool,
+        option(
+            MODEL,
+            "Take the smallest model within one standard error of the best.",
+            None,
+            "--one-standard-error",
+        ),
+    ] = False
+    screen: Annotated[
+        bool, option(MODEL, "Whether candidates that do badly stop early.", "screen")
+    ] = True
+
+
+def given(*groups: Any) -> dict[str, Any]:
+    """Return the options of groups that were given, under the names of parameters."""
+    pairs = ((item.name, getattr(group, item.name)) for group in groups for item in fields(group))
+    chosen = {name: value for name, value in pairs if value is not None}
+    return {name: None if str(value) == "none" else value for name, value in chosen.items()}

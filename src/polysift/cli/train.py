@@ -1,0 +1,282 @@
+"""``polysift fit`` and ``polysift tune``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from polysift.cli.command_line import shown_command
+from polysift.cli.console import (
+    NOTHING_WRITTEN,
+    WrongUsage,
+    as_usage,
+    guarded,
+    show_facts,
+    show_json,
+    show_table,
+)
+from polysift.cli.option_groups import grouped
+from polysift.cli.option_values import label_of
+from polysift.cli.options import (
+    BUDGET,
+    DATA,
+    MODEL,
+    OUTPUT,
+    EngineOptions,
+    LabelOptions,
+    ModelOptions,
+    ReadingOptions,
+    SearchOptions,
+    SolverOptions,
+    given,
+    option,
+)
+from polysift.cli.outputs import Output
+
+if TYPE_CHECKING:
+    from polysift import DataSource, Forecast, FPCClassifier, FPCClassifierCV
+
+Data = Annotated[
+    str,
+    typer.Argument(metavar="DATA", help="Parquet (also a folder or glob), CSV, libsvm, npy, ..."),
+]
+Validation = Annotated[str | None, option(DATA, "A file to judge by, beside the training data.")]
+
+
+@guarded
+@grouped
+def fit(
+    data: Data,
+    labels: LabelOptions,
+    reading: ReadingOptions,
+    model: ModelOptions,
+    solver: SolverOptions,
+    engine: EngineOptions,
+    output: Output,
+    validation: Validation = None,
+    warm_start: Annotated[
+        Path | None, option(MODEL, "A model file to go on from, with its parameters.")
+    ] = None,
+    dry_run: Annotated[
+        bool,
+        option(BUDGET, "Print what it would cost (the forecast), and stop.", None, "--dry-run"),
+    ] = False,
+) -> None:
+    """Train a classifier, and save it."""
+    from polysift.training.job import check_solver_parameters
+
+    estimator = _classifier(given(model, solver) | engine.parameters(), warm_start)
+    estimator.set_params(verbose=0 if output.quiet else 1)
+    with as_usage():
+        check_solver_parameters(estimator)
+    if not dry_run:
+        output.check(data, validation)
+    source = labels.open(data, reading, quiet=output.quiet)
+    if dry_run:
+        _settle_class_weight(estimator, source)
+        _show_forecast(estimator.plan(source, show=False), output)
+        return
+    _settle_class_weight(estimator, source)
+    judges = _judges(data, source, validation, labels, reading, output)
+    forecast = estimator.plan(source, show=False) if output.report else None
+    _train(estimator, source)
+    _finish(estimator, judges, forecast, output)
+
+
+@guarded
+@grouped
+def tune(
+    data: Data,
+    labels: LabelOptions,
+    reading: ReadingOptions,
+    candidates: SearchOptions,
+    solver: SolverOptions,
+    engine: EngineOptions,
+    output: Output,
+    validation: Validation = None,
+    top: Annotated[int, option(OUTPUT, "How many candidates to list.", "10", min=0)] = 10,
+) -> None:
+    """Choose all parameters by cross-validation, train, and save the model."""
+    from polysift import FPCClassifierCV
+    from polysift.selection.job import check_search_parameters
+
+    parameters = given(candidates, solver) | engine.parameters()
+    search = FPCClassifierCV(**parameters, verbose=0 if output.quiet else 1)
+    with as_usage():
+        check_search_parameters(search)
+    output.check(data, validation)
+    source = labels.open(data, reading, quiet=output.quiet)
+    _settle_class_weight(search, source)
+    judges = _judges(data, source, validation, labels, reading, output)
+    _train(search, source)
+    _finish(search, judges, None, output, top=top)
+
+
+def _classifier(parameters: dict[str, Any], warm_start: Path | None) -> FPCClassifier:
+    """Return the classifier to fit: a new one, or one that goes on."""
+    from polysift import FPCClassifier, load
+    from polysift.estimators.models import classifier_of
+
+    if warm_start is None:
+        return FPCClassifier(**parameters)
+    model = classifier_of("--warm-start needs", load(warm_start))
+    # Its checkpoint is that of the fit it came from.
+    return model.set_params(**{"checkpoint": None} | parameters, warm_start=True)
+
+
+def _judges(
+    data: str,
+    source: DataSource,
+    validation: str | None,
+    labels: LabelOptions,
+    reading: ReadingOptions,
+    output: Output,
+) -> dict[str, DataSource]:
+    """Return what to judge the model by, opened before the work: a mistake there costs nothing."""
+    from polysift.data.addresses import identity, public_name
+
+    if validation is None:
+        return {"training": source} if output.report else {}
+    if identity(validation) == identity(data):
+        raise WrongUsage(f"--validation is the training data itself: {public_name(data)}.")
+    other = labels.open(validation, reading, quiet=output.quiet, names=source.names)
+    kinds = {_label_kind(opened) in "biuf" for opened in (source, other)}
+    if len(kinds) > 1:
+        raise ValueError(
+            f"The labels of {public_name(data)} and {public_name(validation)} are numbers here "
+            "and text there; they can never be equal."
+        )
+    return {"training": source, "validation": other}
+
+
+def _label_kind(source: DataSource) -> str:
+    """Return numpy's letter for the type of the labels, judged by the first rows."""
+    part = next(source.stream(source.shards()[:1]))
+    return source.labels(part).dtype.kind
+
+
+def _settle_class_weight(estimator: Any, source: DataSource) -> None:
+    """Give the labels in ``class_weight``, which came as text, the type that they have in data."""
+    if isinstance(estimator.class_weight, dict):
+        kind = _label_kind(source)
+        typed = {label_of(str(key), kind): x for key, x in estimator.class_weight.items()}
+        estimator.set_params(class_weight=typed)
+
+
+def _train(estimator: FPCClassifier | FPCClassifierCV, source: DataSource) -> None:
+    try:
+        estimator.fit(source)
+    except KeyboardInterrupt:
+        kept = NOTHING_WRITTEN
+        if estimator.checkpoint is not None:
+            kept = f"{estimator.checkpoint} keeps what is done; the same command goes on."
+        raise KeyboardInterrupt(kept) from None
+
+
+def _finish(
+    estimator: FPCClassifier | FPCClassifierCV,
+    judges: dict[str, DataSource],
+    forecast: Forecast | None,
+    output: Output,
+    *,
+    top: int = 0,
+) -> None:
+    """Save the model, judge it, and show what came out."""
+    from polysift import report
+    from polysift.cli.descriptions import candidates_table, figures_table, training_facts
+    from polysift.reporting.evaluation import evaluate
+    from polysift.reporting.report import explained
+
+    quiet = estimator.get_params()["verbose"] == 0
+    _save(estimator.set_params(verbose=0), output)
+    model: Any = getattr(estimator, "best_estimator_", estimator)
+    model.set_params(verbose=0 if quiet else 1)
+    if estimator.status_ == "interrupted":
+        raise KeyboardInterrupt(
+            f"the latest model is in {output.output}.{_how_to_go_on(estimator)}"
+        )
+    kept = f"The model is saved in {output.output}."
+    try:
+        figures = {name: evaluate(model, judge) for name, judge in judges.items()}
+        if output.report is not None:
+            report(
+                estimator,
+                figures,
+                output.report,
+                forecast=forecast,
+                command=_command(estimator),
+                explanation=explained(model, (list(judges.values())[-1],)),
+                overwrite=output.force,
+            )
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(kept) from None
+    except Exception as error:
+        error.add_note(kept)
+        raise
+    if output.json:
+        show_json(_result(estimator, figures, output))
+    elif not output.quiet:
+        show_facts([("saved in", str(output.output)), *training_facts(estimator)])
+        if top and estimator is not model:
+            show_table(*candidates_table(estimator, top))
+        if figures:
+            show_table(*figures_table(figures))
+        if output.report is not None:
+            show_facts([("report", str(output.report))])
+
+
+def _save(estimator: Any, output: Output) -> None:
+    """Save a model; where its place has been taken meanwhile, or is full, then elsewhere."""
+    from tempfile import mkdtemp
+
+    from polysift import save
+
+    try:
+        save(estimator, output.output, overwrite=output.force)
+    except OSError as error:
+        elsewhere = Path(mkdtemp(prefix="polysift-")) / output.output.name
+        save(estimator, elsewhere)
+        why = error.strerror or str(error)
+        raise OSError(
+            f"{output.output}: {why} The model is saved in {elsewhere} instead."
+        ) from error
+
+
+def _command(estimator: Any) -> str:
+    """Return the command that makes this model again: with its seed, where that was drawn."""
+    words = sys.argv[1:]
+    if estimator.random_state is None:
+        end = words.index("--") if "--" in words else len(words)
+        words[end:end] = ["--seed", str(estimator.random_state_)]
+    return shown_command(words)
+
+
+def _how_to_go_on(estimator: Any) -> str:
+    if estimator.checkpoint is not None:
+        return " The same command, with --force, goes on."
+    return " Go on with fit --warm-start." if hasattr(estimator, "warm_start") else ""
+
+
+def _result(estimator: Any, figures: dict[str, Any], output: Output) -> dict[str, Any]:
+    """Return what came out, for machines."""
+    from polysift.cli.descriptions import describe
+
+    judged = {name: figure.to_dict() for name, figure in figures.items()}
+    return {
+        "model": output.output,
+        "report": output.report,
+        **describe(estimator),
+        **judged,
+    }
+
+
+def _show_forecast(forecast: Forecast, output: Output) -> None:
+    from dataclasses import asdict
+
+    if output.json:
+        show_json(asdict(forecast))
+    else:
+        print(forecast, flush=True)

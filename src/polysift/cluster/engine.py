@@ -1,0 +1,220 @@
+"""The engine on a cluster: the same sums over rows, added up by workers beside their rows.
+
+This process holds no rows: the cluster does (``_holdings``), and here are the verbs.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from polysift.cluster import tasks
+from polysift.cluster.held_rows import Holdings
+from polysift.cluster.messages import Keep, Sweep, Task
+from polysift.cluster.pieces import Pieces
+from polysift.cluster.replay import StoredState
+from polysift.cluster.scheduler import Ref
+from polysift.data.training_set import TrainingSet
+from polysift.engine.growing_gram import GrowingGram
+from polysift.engine.local import features_of
+from polysift.engine.problems import Lane
+from polysift.engine.sampling import Draw, Picked
+from polysift.engine.sums import GramSums, SweepSums
+from polysift.features.feature_map import FeatureMap
+from polysift.runtime.checkpoints import Checkpoint
+from polysift.runtime.parallel import Partial, Span, TreeSum
+from polysift.runtime.progress import Monitor
+from polysift.runtime.types import FloatArray
+
+T = TypeVar("T")
+
+
+class DistributedEngine:
+    """The engine on a cluster; see ``Engine``.
+
+    Parameters
+    ----------
+    data : TrainingSet
+        The rows; where its codes are empty, workers find them by its encoding.
+    feature_map : FeatureMap
+        The features.
+    pieces : Pieces
+        The rows on the cluster.
+    monitor : Monitor
+        Told of the rows done.
+    checkpoint : Checkpoint, optional
+        Where the Gram matrix is saved while it grows, as the state "gram" with ``suffix``.
+    store : bool
+        Whether the cluster keeps the features from the first sweep on.
+    fused : bool
+        Whether workers use the compiled loops.
+    precise : bool
+        Whether features are float64 also of float32 rows.
+    """
+
+    def __init__(
+        self,
+        data: TrainingSet,
+        feature_map: FeatureMap,
+        pieces: Pieces,
+        *,
+        monitor: Monitor,
+        checkpoint: Checkpoint | None = None,
+        suffix: str = "",
+        store: bool = False,
+        fused: bool = False,
+        precise: bool = False,
+    ) -> None:
+        self._data, self._cluster = data, pieces.cluster
+        self.n_rows = data.source.n_rows
+        self._checkpoint, self._suffix = checkpoint, suffix
+        task = Task(
+            feature_map,
+            data.n_classes,
+            data.n_cells,
+            data.encoding,
+            self._cluster.threads,
+            store,
+            fused,
+            precise,
+        )
+        self._rows = Holdings(data, task, pieces, monitor)
+        self.features = features_of(data, feature_map)
+
+    def total_weight(self, without: int | None = None) -> float:
+        """Return the number of rows, each counted as often as its weight says, but one cell's."""
+        return self._data.total_weight(without)
+
+    def gram(self) -> GramSums:
+        """Return the sums that do not depend on u, for each cell of rows."""
+        growing = GrowingGram(self._checkpoint, self._suffix)
+        rows, spans, done = self._rows, self._spans(), growing.done
+        left = [i for i, (first, own) in enumerate(spans) if first + len(own) > done]
+
+        def skipped(i: int) -> int:
+            return max(done - spans[i][0], 0)
+
+        def submit(i: int) -> list[Ref]:
+            first = spans[i][0]
+            return rows.submit(tasks.gram, i, rows.labels(i), first, skipped(i), returns=2)
+
+        with growing.saved_at_the_end():
+            for i, refs, sums in rows.visit("Gram matrix", left, submit):
+                rows.learn(i, refs[1])
+                growing.push(sums, len(spans[i][1]) - skipped(i))
+        return growing.result()
+
+    def pick(self, draw: Draw) -> Picked:
+        """Return the rows of a sample, and what its draw adds up over all rows."""
+        rows, spans = self._rows, self._spans()
+
+        def submit(i: int, sent: Ref) -> list[Ref]:
+            return rows.submit(tasks.pick, i, rows.labels(i), spans[i][0], sent, returns=2)
+
+        tree: TreeSum[Picked] = TreeSum(Picked.add)
+        for i, refs, sums in rows.visit_all("sample", draw, submit):
+            rows.learn(i, refs[1])
+            _push(tree, sums)
+        return tree.result()
+
+    def product(self, lanes: Sequence[Lane], P: FloatArray) -> FloatArray:
+        """Return A' Omega A P, each lane's columns (n, K) by its own rows; no state moves."""
+        rows = self._rows
+
+        def submit(i: int, sent: Ref) -> list[Ref]:
+            known = rows.labels(i), rows.held[i].features, rows.stretches[i].first_shard
+            return rows.submit(tasks.product, i, *known, list(lanes), sent, returns=3)
+
+        tree: TreeSum[FloatArray] = TreeSum(operator.add)
+        for i, refs, sums in rows.visit_all("product", P, submit):
+            rows.learn(i, *refs[1:])
+            _push(tree, sums)
+        return tree.result()
+
+    def curvature(self, lane: Lane, number: int, k: int, least: float, T: FloatArray) -> FloatArray:
+        """Return T'A' D A T, with D how curved the rows are for a lane's k-th column."""
+        rows = self._rows
+
+        def submit(i: int, sent: Ref) -> list[Ref]:
+            known = rows.labels(i), rows.held[i].features, rows.stretches[i].first_shard
+            state = rows.start(i), *rows.lineage.refs(rows.held[i].steps)
+            return rows.submit(tasks.curvature, i, *known, lane, number, k, least, sent, *state)
+
+        tree: TreeSum[FloatArray] = TreeSum(operator.add)
+        for _, _, sums in rows.visit_all("curvature", T, submit):
+            _push(tree, sums)
+        return tree.result()
+
+    def begin(self, n_lanes: int) -> None:
+        """Make a state for so many lanes: t = 1, that is v = y and w = 0."""
+        self._rows.begin(n_lanes * self._data.n_columns)
+
+    def keep(self, lanes: Sequence[int]) -> None:
+        """Drop the state of all other lanes."""
+        K = self._data.n_columns
+        columns = [lane * K + k for lane in lanes for k in range(K)]
+        if len(columns) == self._rows.lineage.columns:
+            return
+        if not columns:
+            self.begin(0)
+            return
+        self._rows.lineage.append(Keep(columns), len(columns))  # along with the next sweep: no pass
+
+    def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> Any:
+        """Visit every row with new coefficients, (n, K per lane), and move its state."""
+        rows = self._rows
+        rows.lineage.append(Sweep(list(lanes), u), rows.lineage.columns)
+        tree: TreeSum[SweepSums] = TreeSum(SweepSums.add)
+        for sums in rows.advance("sweep"):
+            _push(tree, sums)
+        if self._checkpoint is None and rows.lineage.too_long():
+            rows.secure()
+        return tree.result()
+
+    def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:
+        """Return the scores of every row by the coefficients (n, K per lane) of its cell."""
+        rows = self._rows
+        out = np.empty((self._data.source.n_rows, len(lanes) * self._data.n_columns))
+
+        def submit(i: int, sent: Ref) -> list[Ref]:
+            return rows.submit(tasks.scores, i, rows.labels(i), list(lanes), sent)
+
+        for i, _, values in rows.visit_all("scores", coefficients, submit):
+            out[slice(*rows.stretches[i].rows)] = values
+        return out
+
+    def sweep_seconds(self) -> float:
+        """Return the time that a sweep of one lane takes, judged by the first shard."""
+        rows = self._rows
+
+        def submit(i: int) -> list[Ref]:
+            return rows.submit(tasks.sweep_seconds_per_row, i, rows.labels(i))
+
+        seconds = rows.result("sweep", 0, submit)
+        at_once = self._cluster.workers * self._cluster.threads
+        return float(seconds) * self._data.source.n_rows / at_once
+
+    def saved(self, checkpoint: Checkpoint, name: str) -> None:
+        """Learn that the state has been saved: from there it would be made again."""
+        self._rows.saved(checkpoint.path(name))
+
+    @property
+    def state(self) -> StoredState:
+        """The state, as a checkpoint reads and writes it."""
+        return self._rows.state
+
+    def _spans(self) -> list[tuple[int, list[Span]]]:
+        """Return the spans of each stretch for a Gram matrix, after the number of the first."""
+        stretches = self._rows.stretches
+        if self._data.cells is None:
+            return [(stretch.first_shard, stretch.shards) for stretch in stretches]
+        return [(stretch.first_joined, stretch.joined) for stretch in stretches]
+
+
+def _push(tree: TreeSum[T], sums: Iterable[Partial[T]]) -> None:
+    """Add what a task has summed to a tree."""
+    for level, count, total in sums:
+        tree.push(total, level, count)

@@ -1,0 +1,224 @@
+"""What a cluster holds of the rows: their source, labels, features and state.
+
+For each stretch of shards there are references: to the rows' source, to their labels, and to their
+state, which the next task is given and returns anew. All steps since the state was last safe are
+kept, so that the state of a stretch that was lost is made again.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from polysift.cluster import tasks
+from polysift.cluster.messages import RowLabels, Task
+from polysift.cluster.partitions import Stretch
+from polysift.cluster.pieces import Pieces
+from polysift.cluster.replay import Lineage, StoredState
+from polysift.cluster.scheduler import Crew, LostError, Ref
+from polysift.data.training_set import TrainingSet
+from polysift.runtime.checkpoints import write_state
+from polysift.runtime.outputs import TemporaryFolder
+from polysift.runtime.progress import Monitor, WorkersLostError
+from polysift.runtime.types import FloatArray
+
+SPARE = 4
+"""A state goes to a temporary file where there is room for so many of them."""
+
+logger = logging.getLogger("polysift")
+
+
+@dataclass
+class Held:
+    """What the cluster holds of a stretch's rows; the state is that after so many steps."""
+
+    labels: Ref = None
+    features: Ref = None
+    state: Ref = None
+    steps: int = 0
+
+
+class Holdings:
+    """What a cluster holds, and who has tasks done with it.
+
+    Parameters
+    ----------
+    data : TrainingSet
+        The rows; where its codes are empty, workers find them by its encoding.
+    task : Task
+        What all tasks must know.
+    pieces : Pieces
+        The rows on the cluster.
+    monitor : Monitor
+        Told of the rows done.
+
+    Attributes
+    ----------
+    stretches : list of Stretch
+        The stretches.
+    held : list of Held
+        What the cluster holds of each.
+    lineage : Lineage
+        The steps since the state was last safe.
+    """
+
+    def __init__(self, data: TrainingSet, task: Task, pieces: Pieces, monitor: Monitor) -> None:
+        self._data, self._task, self._pieces = data, task, pieces
+        self._cluster, self.stretches = pieces.cluster, pieces.stretches
+        self._crew = Crew(self._cluster, self.stretches, monitor)
+        self._task_ref = self._cluster.put(task)
+        self.held = [Held() for _ in self.stretches]
+        self.lineage = Lineage(self._cluster, 0)
+
+    def begin(self, columns: int) -> None:
+        """Make a state of so many columns: t = 1."""
+        self._restart(Lineage(self._cluster, columns))
+        for held in self.held:
+            held.state = None
+
+    def saved(self, path: Path) -> None:
+        """Learn that the state has been saved in a file: from there it would be made again."""
+        self._restart(Lineage(self._cluster, self.lineage.columns, path))
+
+    @property
+    def state(self) -> StoredState:
+        """The state, as a checkpoint reads and writes it."""
+        return StoredState(self.stretches, self.lineage.columns, self._state_of, self._put_state)
+
+    def visit(
+        self, phase: str, numbers: Sequence[int], submit: Callable[[int], list[Ref]]
+    ) -> Iterator[tuple[int, list[Ref], Any]]:
+        """Have a task done for some stretches; yield their numbers, references and results."""
+        return self._crew.visit(phase, numbers, submit, self._recover)
+
+    def visit_all(
+        self, phase: str, value: Any, submit: Callable[[int, Ref], list[Ref]]
+    ) -> Iterator[tuple[int, list[Ref], Any]]:
+        """Have a task done for every stretch, which gets a value that is sent once."""
+        sent = [self._cluster.put(value)]
+
+        def recover(i: int, lost: LostError) -> str:
+            sent[0] = self._cluster.put(value)
+            return self._recover(i, lost)
+
+        everywhere = range(len(self.stretches))
+        return self._crew.visit(phase, everywhere, lambda i: submit(i, sent[0]), recover)
+
+    def result(self, phase: str, i: int, submit: Callable[[int], list[Ref]]) -> Any:
+        """Have a task done for one stretch; return its result."""
+        return self._crew.result(phase, i, submit, self._recover)[1]
+
+    def submit(self, task: Callable[..., Any], i: int, *args: Any, returns: int = 1) -> list[Ref]:
+        """Hand a task over, with the rows of a stretch; return references to what it returns."""
+        return self._cluster.submit(task, self._pieces[i], self._task_ref, *args, returns=returns)
+
+    def labels(self, i: int) -> Ref:
+        """Return the labels of a stretch: sent from here, or None where a task will find them."""
+        held = self.held[i]
+        if held.labels is None and len(self._data.codes):
+            held.labels = self._cluster.put(_labels_of(self._data, self.stretches[i]))
+        return held.labels
+
+    def start(self, i: int) -> Any:
+        """Return the state of a stretch to go on from, as a task takes it."""
+        state = self.held[i].state
+        return self.lineage.start(self.stretches[i]) if state is None else state
+
+    def learn(self, i: int, labels: Ref, features: Ref = None) -> None:
+        """Keep what a task has found of a stretch, where it was not known."""
+        held = self.held[i]
+        if held.labels is None:
+            held.labels = labels
+        if held.features is None and self._task.store:
+            held.features = features
+
+    def advance(self, phase: str) -> Iterator[Any]:
+        """Take the state of every stretch through the steps that it lacks; yield the sums."""
+        behind = [i for i, held in enumerate(self.held) if held.steps < len(self.lineage)]
+        for i, refs, sums in self._crew.visit(phase, behind, self._submit_steps, self._recover):
+            held = self.held[i]
+            if held.labels is None:
+                held.labels = refs[2]
+            if held.features is None and self._task.store and self.lineage.sweeps(held.steps):
+                held.features = refs[3]
+            held.state, held.steps = refs[1], len(self.lineage)
+            yield sums
+
+    def _submit_steps(self, i: int) -> list[Ref]:
+        held, first = self.held[i], self.stretches[i].first_shard
+        steps = self.lineage.refs(held.steps)
+        known = self.labels(i), held.features
+        return self.submit(tasks.advance, i, *known, first, self.start(i), *steps, returns=4)
+
+    def _recover(self, i: int, lost: LostError) -> str:
+        """Send anew what was sent from here, and let go of what tasks had made, if any is gone."""
+        if not lost.objects:
+            return ""
+        held = self.held[i]
+        again = held.steps if held.state is not None else 0
+        self.held[i] = Held()
+        self._pieces.forget(i)
+        self._task_ref = self._cluster.put(self._task)
+        self.lineage.send_again()
+        return f"Their state is made again by {again} sweeps." if again else ""
+
+    def _state_of(self, i: int) -> FloatArray:
+        """Return the state of a stretch, after all steps, and made again if it is lost."""
+        stretch = self.stretches[i]
+        if not self.lineage.columns:
+            return np.empty((stretch.n_rows, 0))
+        for _ in range(1 + self._cluster.retries):
+            if self.held[i].steps < len(self.lineage):
+                for _ in self.advance("sweep"):
+                    pass
+            start = self.start(i)
+            if isinstance(start, int):
+                return np.ones((stretch.n_rows, start))
+            try:
+                return np.asarray(self._cluster.get(start, lambda: None))
+            except LostError as lost:
+                logger.warning("The state of %s was lost, since %s.", stretch, lost.reason)
+                self._recover(i, lost)
+        raise WorkersLostError(f"The state of {stretch} is lost as often as it is made.")
+
+    def _put_state(self, i: int, state: FloatArray) -> None:
+        self.held[i].state = self._cluster.put(state)
+
+    def _restart(self, lineage: Lineage) -> None:
+        self.lineage = lineage
+        for held in self.held:
+            held.steps = 0
+
+    def secure(self) -> None:
+        """Bring the state to a file of this process, so that the steps up to here can go."""
+        folder, began, columns = TemporaryFolder(), perf_counter(), self.lineage.columns
+        path, size = folder.path / "state", 8 * self._data.source.n_rows * columns
+        try:
+            if shutil.disk_usage(folder.path).free < SPARE * size:
+                raise OSError(f"{size:,} bytes are too many for the room that is left there")
+            write_state(path, {"state": self.state}, {})
+        except OSError as error:
+            logger.warning(
+                "The state is not brought to %s (%s): after a loss it would be made again by %d "
+                "sweeps. Set checkpoint to have it saved elsewhere.",
+                folder.path.parent,
+                error,
+                len(self.lineage),
+            )
+            self.lineage.longest *= 2
+            return
+        cost = perf_counter() - began
+        self._restart(Lineage(self._cluster, columns, path, owner=folder, cost=cost))
+
+
+def _labels_of(data: TrainingSet, stretch: Stretch) -> RowLabels:
+    rows = slice(*stretch.rows)
+    weights = None if data.weights is None else data.weights[rows]
+    return RowLabels(data.codes[rows], weights, None if data.cells is None else data.cells[rows])

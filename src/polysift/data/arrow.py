@@ -1,0 +1,193 @@
+"""A source in Arrow's memory: rows that arrive as tables, one unit after the other.
+
+pyarrow is imported late: the package works without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from polysift.data.arrow_units import Unit, cut_out, load_unit
+from polysift.data.source import DataSource, find_name
+from polysift.runtime.parallel import Span
+from polysift.runtime.types import FloatArray
+
+ENCODE = "Encode it as numbers first, or leave it out with open_data(..., columns=[...])."
+
+
+class ArrowSource(DataSource):
+    """Rows that arrive as Arrow tables, one unit after the other.
+
+    Each pass loads each unit once, whatever the shard borders: a part is a list of slices, which
+    copy nothing, and the workers turn it into an array.
+
+    Parameters
+    ----------
+    units : list of Unit
+        The data, in order.
+    schema : pyarrow.Schema
+        The columns that exist.
+    features : sequence of str
+        The features, in order; all must be numeric.
+    target, weight : str, optional
+        The columns of labels and of weights.
+    """
+
+    names: tuple[str, ...]
+
+    def __init__(
+        self,
+        units: list[Unit],
+        schema: Any,
+        features: Sequence[str],
+        target: str | None = None,
+        weight: str | None = None,
+    ) -> None:
+        self._units, self._schema, self._target, self._weight = units, schema, target, weight
+        self.names = tuple(features)
+        self._ends = np.cumsum([unit.n_rows for unit in units], dtype=np.int64)
+        self.n_rows = int(self._ends[-1]) if units else 0
+        self.n_features = len(self.names)
+        self.has_labels, self.has_weights = target is not None, weight is not None
+        where = units[0].file if units else "the data"
+        self.target = f"The target {target!r} of {where}"
+        files = list(dict.fromkeys(unit.file for unit in units))
+        self.origin = where + (f" and {len(files) - 1} more" if len(files) > 1 else "")
+        self.first_unit = units[0].n_rows if units else 0
+        types = {str(schema.field(name).type) for name in self.names}
+        self.dtype = np.dtype(np.float32 if types == {"float"} else np.float64)
+        largest = max((unit.n_rows for unit in units if not unit.resident), default=0)
+        row_bytes = self.dtype.itemsize * self.n_features + 8 * self.has_weights
+        if target is not None:
+            row_bytes += _width(schema.field(target).type)
+        self.unit_bytes = largest * row_bytes
+        self._skipped = 0  # rows of the first unit that come before this source's first
+
+    def check(self) -> None:
+        """Raise for a feature or weight that is not numeric, or a label that is no single value."""
+        if self._target is not None:
+            kind = self._schema.field(self._target).type
+            if str(kind).startswith(("list", "large_list", "struct", "map", "fixed_size_list")):
+                raise ValueError(f"{self.target} holds {kind}; a label must be a single value.")
+        for name in [*self.names, *([self._weight] if self._weight else [])]:
+            self._refuse_text(name)
+
+    def stream(self, spans: Iterable[Span]) -> Iterator[Any]:
+        """Yield each span as a table of slices; each unit is loaded once."""
+        import pyarrow as pa
+
+        columns = [*self.names, *filter(None, (self._target, self._weight))]
+        loaded, begin, end = None, 0, 0  # the unit in hand, and the rows it covers
+        units = iter(self._units)
+        for first, last in spans:
+            start, stop = first + self._skipped, last + self._skipped
+            slices = []
+            while start < stop:
+                while end <= start:
+                    unit = next(units)
+                    begin, end = end, end + unit.n_rows
+                    loaded = None  # let go of one unit before the next is decoded
+                    pa.default_memory_pool().release_unused()
+                    loaded = load_unit(unit, columns) if end > start else None
+                assert loaded is not None
+                upto = min(stop, end)
+                slices.append(loaded.slice(start - begin, upto - start))
+                start = upto
+            yield pa.concat_tables(slices)
+
+    def rows(self, part: Any) -> FloatArray:
+        """Return the features of a part as a new C-ordered array."""
+        out = np.empty((part.num_rows, self.n_features), dtype=self.dtype)
+        for j, name in enumerate(self.names):
+            column = part.column(name)
+            # A null becomes NaN, which check_finite reports with file, row and column.
+            out[:, j] = _as_numbers(column)
+        return out
+
+    def labels(self, part: Any) -> np.ndarray[Any, Any]:
+        """Return the labels of a part."""
+        assert self._target is not None
+        column = part.column(self._target).combine_chunks()
+        if hasattr(column, "dictionary_decode"):
+            column = column.dictionary_decode()
+        return np.asarray(column.to_numpy(zero_copy_only=False))
+
+    def weights(self, part: Any) -> FloatArray | None:
+        """Return the weights of a part."""
+        if self._weight is None:
+            return None
+        return _as_numbers(part.column(self._weight)).astype(float, copy=False)
+
+    def select(self, names: Sequence[str]) -> DataSource:
+        """Return this source with the given features, in that order."""
+        for name in names:
+            find_name(name, self._schema.names, "the data")
+        return ArrowSource(self._units, self._schema, names, self._target, self._weight)
+
+    def cut(self, spans: list[Span]) -> DataSource:
+        """Return the rows of neighbouring shards as a source of its own."""
+        start, stop = spans[0][0] + self._skipped, spans[-1][1] + self._skipped
+        columns = [*self.names, *filter(None, (self._target, self._weight))]
+        first, last = np.searchsorted(self._ends, [start, stop - 1], side="right")
+        units = self._units[first : last + 1]
+        begins = [int(end) - u.n_rows for u, end in zip(units, self._ends[first:], strict=False)]
+        skipped = start - begins[0]
+        if any(unit.resident for unit in units):
+            skipped = 0
+            units = [
+                cut_out(unit, columns, (max(start - begin, 0), stop - begin))
+                for unit, begin in zip(units, begins, strict=True)
+            ]
+        piece = ArrowSource(units, self._schema, self.names, self._target, self._weight)
+        piece.n_rows, piece._skipped = stop - start, skipped
+        piece.target, piece.origin = self.target, self.origin
+        piece._take_place(spans, self)
+        return piece
+
+    def place(self, row: int) -> str:
+        """Return how a message calls a row: by its number in its file."""
+        row += self._skipped
+        for unit in self._units:
+            if row < unit.n_rows:
+                return f"row {unit.first_row + row} (counted from 0) of {unit.file}"
+            row -= unit.n_rows
+        return f"row {row}"
+
+    def _refuse_text(self, name: str) -> None:
+        import pyarrow.types as kinds
+
+        kind = self._schema.field(name).type
+        numeric = (
+            kinds.is_integer(kind)
+            or kinds.is_floating(kind)
+            or kinds.is_boolean(kind)
+            or kinds.is_decimal(kind)
+        )
+        if not numeric:
+            first = next((unit for unit in self._units if unit.n_rows), None)
+            value = first.load([name]).column(name)[0].as_py() if first else None
+            where = f" of {first.file}" if first else ""
+            raise ValueError(
+                f"Column {name!r}{where} is not numeric: its type is {kind}, and row 0 holds "
+                f"{value!r}. {ENCODE}"
+            )
+
+
+def _width(kind: Any) -> int:
+    """Return the bytes of a label in memory; of text, those of a short word as an object."""
+    try:
+        return max(1, kind.bit_width // 8)
+    except ValueError:
+        return 64
+
+
+def _as_numbers(column: Any) -> FloatArray:
+    """Return a numeric column as float; a null becomes NaN."""
+    import pyarrow as pa
+
+    if not pa.types.is_floating(column.type) or str(column.type) == "halffloat":
+        column = column.cast(pa.float64(), safe=False)
+    return np.asarray(column.to_numpy())

@@ -1,0 +1,162 @@
+"""From labels and weights of rows to class numbers and weights, in two steps.
+
+First every shard tells which labels it has and what they weigh; from that follows an ``Encoding``,
+and with it each shard's rows can be encoded, wherever they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import fsum
+from typing import Any
+
+import numpy as np
+
+from polysift.runtime.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class LabelPart:
+    """The labels and weights of one shard.
+
+    Attributes
+    ----------
+    distinct : ndarray
+        Its distinct labels, sorted.
+    totals : ndarray of shape (len(distinct),)
+        The weight of the rows of each.
+    codes : ndarray of int or None
+        The place of each row's label among them; None where the rows stay where they are.
+    weights : ndarray or None
+        The rows' weights, if they have any.
+    digests : tuple of str
+        Digests of labels and of weights, row by row, if asked for.
+    """
+
+    distinct: np.ndarray[Any, Any]
+    totals: FloatArray
+    codes: IntArray | None
+    weights: FloatArray | None
+    digests: tuple[str, ...] = ()
+
+
+def label_part(labels: np.ndarray[Any, Any], weights: FloatArray | None) -> LabelPart:
+    """Return the labels of a shard and what they weigh."""
+    try:
+        distinct, codes = np.unique(labels, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(label).__name__ for label in labels})
+        raise ValueError(
+            f"y mixes labels of different types ({', '.join(kinds)}), which have no order. "
+            "Convert them to one type, for example to text."
+        ) from None
+    totals = np.bincount(codes, weights, len(distinct)).astype(float)
+    return LabelPart(distinct, totals, codes.astype(np.int32), weights)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How labels become class numbers, and rows get their weights.
+
+    Attributes
+    ----------
+    labels : ndarray
+        All labels, sorted.
+    numbers : ndarray of int
+        The class of each label; -1 where all its rows have weight zero.
+    classes : ndarray
+        The labels that are classes.
+    counts : ndarray of shape (classes,)
+        The weight of each class by the rows' own weights.
+    factors : ndarray of shape (classes,) or None
+        What ``class_weight`` multiplies the weights of each class by.
+    """
+
+    labels: np.ndarray[Any, Any]
+    numbers: IntArray
+    classes: np.ndarray[Any, Any]
+    counts: FloatArray
+    factors: FloatArray | None
+
+    @property
+    def total(self) -> float:
+        """The weight of all rows."""
+        return fsum(self.counts if self.factors is None else self.counts * self.factors)
+
+    def codes(self, part: LabelPart) -> IntArray:
+        """Return the class of each row of a shard, -1 for a label that is none."""
+        assert part.codes is not None
+        return self.numbers[np.searchsorted(self.labels, part.distinct)][part.codes]
+
+    def weights(self, own: FloatArray | None, codes: IntArray) -> FloatArray | None:
+        """Return the weights of rows: their own, times those of their classes."""
+        if self.factors is None:
+            return own
+        return self.factors[codes] if own is None else own * self.factors[codes]
+
+
+def find_encoding(parts: list[LabelPart], class_weight: Any, target: str = "y") -> Encoding:
+    """Return the encoding of the labels of all shards; ``target`` is how a message calls them."""
+    labels = np.unique(np.concatenate([part.distinct for part in parts]))
+    if labels.dtype.kind == "f" and not np.equal(labels, np.round(labels)).all():
+        raise ValueError(
+            f"{target} holds continuous values such as {labels[labels != np.round(labels)][0]}; "
+            "a classifier needs classes. Cut them into classes first."
+        )
+    weighed: list[list[float]] = [[] for _ in labels]
+    for part in parts:
+        for place, total in zip(np.searchsorted(labels, part.distinct), part.totals, strict=True):
+            weighed[place].append(float(total))
+    totals = np.array([fsum(values) for values in weighed])  # exact: no order of shards matters
+    if not totals.any():
+        raise ValueError(
+            "sample_weight is zero for all rows, which leaves nothing to learn from. Leave "
+            "it out to count each row once."
+        )
+    present = totals > 0
+    classes = labels[present]
+    if len(classes) < 2:
+        raise ValueError(
+            f"{target} must hold at least two classes; got one class only, "
+            f"{shown(classes[:1])}. Rows of weight zero do not count."
+        )
+    numbers = np.where(present, np.cumsum(present) - 1, -1)
+    numbers = numbers.astype(np.int8 if len(classes) < 127 else np.int32)
+    counts = totals[present]
+    return Encoding(labels, numbers, classes, counts, _factors(class_weight, counts, classes))
+
+
+def _factors(class_weight: Any, counts: FloatArray, classes: Any) -> FloatArray | None:
+    """Return what each class's rows count, by ``class_weight``."""
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str):  # "balanced": every class weighs the same
+        return np.asarray(fsum(counts) / (len(classes) * counts))
+    names = list(classes)
+    unknown = [label for label in class_weight if label not in names]
+    # As in scikit-learn: a class that happens to be absent may have a weight, if all others do.
+    if unknown and any(label not in class_weight for label in names):
+        raise ValueError(
+            f"class_weight names {unknown[0]!r}, which is not a class of y; the classes are "
+            f"{shown(classes)}."
+        )
+    factors = np.array([class_weight.get(label, 1.0) for label in names], dtype=float)
+    if not (np.isfinite(factors).all() and (factors > 0).all()):
+        raise ValueError(f"class_weight must hold positive numbers; got {class_weight!r}.")
+    return factors
+
+
+def codes_among(labels: Any, classes: np.ndarray[Any, Any], target: str) -> IntArray:
+    """Return the place of each label among sorted classes, -1 where it is none of them."""
+    if (labels.dtype.kind in "biuf") != (classes.dtype.kind in "biuf"):
+        raise ValueError(
+            f"{target} is of type {labels.dtype}, but the model's classes are {shown(classes)}: "
+            "they can never be equal."
+        )
+    places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[places] == labels, places, -1)
+
+
+def shown(labels: np.ndarray[Any, Any]) -> str:
+    """Return labels as text, without the names of numpy's types."""
+    return ", ".join(map(repr, labels.tolist()))

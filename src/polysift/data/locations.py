@@ -1,0 +1,251 @@
+"""Which files a name stands for: a path, a folder or a glob, on this machine or in storage."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from polysift.data.addresses import URI, Address, is_remote, local_path, public_name
+from polysift.data.arrow_units import load_pyarrow
+
+_LOST_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^/]")
+_PREFIXES = {"s3": "s3://", "gcs": "gs://", "abfs": "abfs://"}
+_NO_ADDRESS = Address()
+
+
+@dataclass(frozen=True)
+class Storage:
+    """A filesystem of pyarrow's, with messages that name files as a user does.
+
+    Attributes
+    ----------
+    filesystem : pyarrow.fs.FileSystem
+        Where the files are.
+    prefix, address : str and Address
+        What makes a URI of a path; the URI it was opened by. Empty where there is none.
+    """
+
+    filesystem: Any
+    prefix: str = ""
+    address: Address = _NO_ADDRESS
+
+    def name(self, path: str) -> str:
+        """Return how a message calls a file."""
+        return self.prefix + path
+
+    def info(self, what: Any, path: str) -> Any:
+        """Return pyarrow's FileInfo of a path, or those that a selector finds at a path."""
+        try:
+            return self.filesystem.get_file_info(what)
+        except OSError as error:
+            raise self.address.unreachable(self.name(path), error) from None
+
+    def children(self, folder: str, *, recursive: bool) -> list[Any]:
+        """Return the FileInfo of what is in a folder, and of what is below where asked."""
+        select = load_pyarrow("fs").fs.FileSelector
+        return self.info(select(folder, allow_not_found=True, recursive=recursive), folder)
+
+    def delivers(self, path: str) -> bool:
+        """Return whether bytes of a file come, so that what is wrong with it is in the file."""
+        try:
+            with self.filesystem.open_input_file(path) as file:
+                file.read(1)
+        except OSError:
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class FoundFiles:
+    """Files, in order.
+
+    Attributes
+    ----------
+    paths, names : list of str
+        Where they are, and what messages call them.
+    storage : Storage or None
+        What the paths belong to; None is this machine.
+    """
+
+    paths: list[str]
+    names: list[str]
+    storage: Storage | None = None
+
+
+def find(data: str | Path, filesystem: Any = None) -> FoundFiles:
+    """Return the files that a path, a folder, a glob or a URI of them stands for.
+
+    With a filesystem (pyarrow's or fsspec's), ``data`` is a path in it.
+    """
+    if filesystem is not None:
+        storage = _wrap(filesystem)
+        path = data.as_posix() if isinstance(data, Path) else data
+        if URI.match(path):
+            raise ValueError(
+                f"With filesystem=, data is a path in it; got the URI {public_name(path)}. Leave "
+                "out one of the two."
+            )
+    elif is_remote(str(data)):
+        storage, path = _connect(Address.of(str(data)))
+    else:
+        names = _find_here(local_path(str(data)))
+        return FoundFiles([os.path.abspath(name) for name in names], names)
+    paths = _find_there(storage, path.rstrip("/") or path[:1])
+    return FoundFiles(paths, [storage.name(path) for path in paths], storage)
+
+
+def _wrap(filesystem: Any) -> Storage:
+    """Return a filesystem that a user brings, be it pyarrow's or fsspec's."""
+    fs = load_pyarrow("fs").fs
+    if isinstance(filesystem, fs.FileSystem):
+        return Storage(filesystem, _PREFIXES.get(filesystem.type_name, ""))
+    fsspec = sys.modules.get("fsspec")  # whoever holds one of its filesystems has imported it
+    if fsspec is not None and isinstance(filesystem, fsspec.AbstractFileSystem):
+        return Storage(fs.PyFileSystem(fs.FSSpecHandler(filesystem)))
+    raise TypeError(
+        "filesystem must be a filesystem of pyarrow's or fsspec's, such as "
+        f"pyarrow.fs.S3FileSystem(); got {type(filesystem).__name__}."
+    )
+
+
+def _connect(address: Address) -> tuple[Storage, str]:
+    """Return the storage of a URI, and the path in it."""
+    if not address.place.strip("/"):
+        raise ValueError(f"{address.shown} names no bucket, host or folder.")
+    fs = load_pyarrow("fs").fs
+    try:
+        filesystem, path = fs.FileSystem.from_uri(address.uri)
+    except OSError as error:
+        raise address.unreachable(address.shown, error) from None
+    except ImportError as error:
+        raise ImportError(f"{address.shown}: {address.censor(str(error))}.") from None
+    except (ValueError, NotImplementedError) as error:
+        if "Unrecognized filesystem" in str(error):
+            raise ValueError(
+                f"{address.shown}: pyarrow knows no storage called {address.scheme}://. It reads "
+                "s3://, gs://, abfs://, hdfs:// and file://; for another, pass filesystem=, or "
+                "copy the data to a disk of this machine."
+            ) from None
+        raise ValueError(
+            f"{address.shown} cannot be used: {address.censor(str(error))}. In a URI, options "
+            "begin with ?, and special characters of key and secret are percent-encoded (/ is "
+            "%2F, + is %2B)."
+        ) from None
+    shown = address.shown.rstrip("/")
+    known = shown.endswith(path.rstrip("/"))  # else the path begins with what the login named
+    prefix = shown.removesuffix(path.rstrip("/")) if known else f"{address.scheme}://"
+    return Storage(filesystem, prefix, address), path
+
+
+def _find_here(pattern: str) -> list[str]:
+    """Return the files of this machine that a path, a folder or a glob stands for."""
+    path = Path(pattern)
+    found: Iterable[str] = ()
+    missing = f"There is no file {pattern}."
+    if path.is_dir():
+        found, missing = _below(path), f"The folder {pattern} holds no .parquet files."
+    elif path.exists():
+        if path.stat().st_size == 0:
+            raise ValueError(f"{pattern} is empty.")
+        found = [pattern]
+    elif glob.has_magic(pattern):
+        found, missing = _matching_here(pattern), f"No file matches {pattern}."
+    elif _LOST_SLASH.match(pattern):
+        missing += " Pass a URI as text; as a Path it loses a slash."
+    return _some(found, missing)
+
+
+def _matching_here(pattern: str) -> Iterator[str]:
+    for match in glob.glob(pattern, recursive=True):
+        if not os.path.isdir(match):
+            yield match
+        elif Path(pattern).name != "**":  # which matches what is in the folder by itself
+            yield from _below(Path(match))
+
+
+def _below(folder: Path) -> list[str]:
+    # A folder may have such a name, too: what is in it is found by itself.
+    return [str(path) for path in folder.rglob("*.parquet") if not path.is_dir()]
+
+
+def _some(found: Iterable[str], missing: str) -> list[str]:
+    """Return names, sorted and each once, or raise if there are none."""
+    names = sorted(set(found))
+    if not names:
+        raise FileNotFoundError(missing)
+    return names
+
+
+def _find_there(storage: Storage, pattern: str) -> list[str]:
+    """Return the paths in a storage that a path, a folder or a glob stands for."""
+    name, info = storage.name(pattern), storage.info(pattern, pattern)
+    infos: Iterable[Any] = ()
+    missing = f"There is no file or folder {name}."
+    if info.is_file:
+        infos = [info]
+    elif info.type.name == "Directory":
+        infos, missing = _below_there(storage, pattern), f"{name} holds no .parquet files."
+    elif glob.has_magic(pattern):
+        infos, missing = _matching_there(storage, pattern), f"No file matches {name}."
+    sizes = {info.path: info.size for info in infos}
+    for path, size in sizes.items():
+        if size == 0:
+            raise ValueError(f"{storage.name(path)} is empty.")
+    return _some(sizes, missing)
+
+
+def _below_there(storage: Storage, folder: str) -> Iterator[Any]:
+    for info in storage.children(folder, recursive=True):
+        if info.is_file and info.path.endswith(".parquet"):
+            yield info
+
+
+def _matching_there(storage: Storage, pattern: str) -> Iterator[Any]:
+    """Yield the files that match a glob, or are in folders that do."""
+    parts = pattern.split("/")
+    fixed = next(place for place, part in enumerate(parts) if glob.has_magic(part))
+    for info in _walk(storage, "/".join(parts[:fixed]), parts[fixed:]):
+        if info.is_file:
+            yield info
+        elif parts[-1] != "**":  # which matches what is in the folder by itself
+            yield from _below_there(storage, info.path)
+
+
+def _walk(storage: Storage, folder: str, parts: list[str]) -> Iterator[Any]:
+    """Yield what matches below a folder; only folders that match are listed, one level at a time.
+
+    From ``**`` on, all that is below is listed at once: few requests, many names.
+    """
+    first, *rest = parts
+    if first == "**":
+        for info in storage.children(folder, recursive=True):
+            below = info.path.strip("/").removeprefix(folder.strip("/")).strip("/")
+            if _fits(below.split("/"), parts):
+                yield info
+        return
+    for info in storage.children(folder, recursive=False):
+        if not _fits([info.base_name], [first]):
+            continue
+        if not rest:
+            yield info
+        elif not info.is_file:
+            yield from _walk(storage, info.path, rest)
+
+
+def _fits(names: list[str], parts: list[str]) -> bool:
+    """Return whether names of folders and a file match a glob, by the rules of Python's own."""
+    if not parts or not names:
+        return not names and all(part == "**" for part in parts)
+    first, *rest = parts
+    hidden = names[0].startswith(".")
+    if first == "**":
+        return _fits(names, rest) or (not hidden and _fits(names[1:], parts))
+    visible = not hidden or first.startswith(".")
+    return visible and fnmatchcase(names[0], first) and _fits(names[1:], rest)

@@ -1,0 +1,117 @@
+"""What parsers of text share: how to open a file, where to put numbers, what to return."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import tempfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from polysift.runtime.types import Block, FloatArray
+
+
+@dataclass(frozen=True)
+class ParsedText:
+    """What a text file held.
+
+    Attributes
+    ----------
+    X : memmap or csr_array of shape (m, d)
+        The features, float64 and read-only, on files in ``folder``.
+    names : tuple of str, or None
+        The names of the features, where the file has them.
+    labels : ndarray of shape (m,), or None
+        The labels: bool, int, float or text.
+    weights : ndarray of shape (m,), or None
+        The weights, float64.
+    folder : Path
+        The temporary folder, which the caller removes.
+    n_bytes : int
+        Bytes on disk in that folder.
+    """
+
+    X: Block
+    names: tuple[str, ...] | None
+    labels: np.ndarray[Any, Any] | None
+    weights: FloatArray | None
+    folder: Path
+    n_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        size = sum(file.stat().st_size for file in self.folder.iterdir())
+        object.__setattr__(self, "n_bytes", size)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Make a folder that stays, unless the body fails."""
+    folder = Path(tempfile.mkdtemp(prefix="polysift-"))
+    try:
+        yield folder
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if type(error) is OSError:  # not of the file that is read: those have classes of their own
+            raise OSError(
+                error.errno,
+                f"Temporary files could not be written to {folder.parent}: {error}. Free space "
+                "there, or point TMPDIR elsewhere.",
+            ) from error
+        raise
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Say which file is at fault when it is missing, not text, or cut short."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}. Check the path.")
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text ({error}). Save it as UTF-8 first.") from error
+    except (EOFError, OSError, zlib.error) as error:
+        # What the operating system reports, such as a full disk, carries a number.
+        if not is_gzip(path) or getattr(error, "errno", None) is not None:
+            raise
+        message = f"{path} is corrupt or cut short: {error}. Fetch it or compress it again."
+        raise ValueError(message) from error
+
+
+def open_binary(path: Path) -> Any:
+    """Open a file for reading bytes, decompressed."""
+    return gzip.open(path, "rb") if is_gzip(path) else path.open("rb")
+
+
+def is_gzip(path: Path) -> bool:
+    """Tell by the name whether a file is compressed."""
+    return path.name.lower().endswith(".gz")
+
+
+@dataclass
+class TextLabels:
+    """Labels gathered batch by batch; of text, each distinct label is kept once."""
+
+    parts: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    codes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, values: np.ndarray[Any, Any], words: Sequence[str] | None = None) -> None:
+        """Append labels; where ``words`` are given, ``values`` are positions among them."""
+        if words is not None:
+            known = [self.codes.setdefault(word, len(self.codes)) for word in words]
+            values = np.array(known, dtype=np.int32)[values]
+        self.parts.append(values)
+
+    def finish(self) -> np.ndarray[Any, Any]:
+        """Return all labels."""
+        whole = np.concatenate(self.parts)
+        if not self.codes:
+            return whole
+        # numpy pads each label to the longest: it sorts fast, but long ones would fill memory.
+        kind = str if max(map(len, self.codes)) <= 16 else object
+        return np.array(list(self.codes), dtype=kind)[whole]

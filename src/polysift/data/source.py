@@ -1,0 +1,277 @@
+"""Sources: rows that can be read again and again, in order, a run of them at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from polysift.runtime.parallel import Span, shard_spans
+from polysift.runtime.types import Block, FloatArray
+
+
+class DataSource(ABC):
+    """Rows in the place of ``X``, with their labels and weights where they have any.
+
+    A pass over the data reads one part after the other (``stream``), in one thread; whoever works
+    on a part turns it into numbers (``rows``, ``labels``, ``weights``), in any thread.
+
+    Attributes
+    ----------
+    n_rows, n_features : int
+        The shape.
+    dtype : dtype
+        float32 or float64.
+    names : tuple of str, or None
+        The names of the features.
+    has_labels, has_weights : bool
+        Whether it brings labels, and weights.
+    sparse : bool
+        Whether its rows are CSR.
+    target : str
+        How a message calls the labels.
+    origin : str or None
+        The file, or the first of several.
+    disk : int
+        Bytes of temporary files behind it.
+    unit_bytes, first_unit : int
+        The bytes of the largest run of rows that is decoded at once, and the rows of the first.
+    first_row : int
+        The number of its first row in the data it was cut from.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from polysift import open_data
+    >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+    >>> source = open_data(frame, target="y")
+    >>> source.n_rows, source.n_features, source.names, source.has_labels
+    (2, 2, ('a', 'b'), True)
+    """
+
+    n_rows: int
+    n_features: int
+    dtype: np.dtype[Any]
+    names: tuple[str, ...] | None
+    has_labels: bool
+    has_weights: bool
+    sparse: bool = False
+    target: str = "y"
+    origin: str | None = None
+    disk: int = 0
+    unit_bytes: int = 0
+    first_unit: int = 0
+    first_row: int = 0
+    _spans: list[Span] | None = None
+
+    @abstractmethod
+    def stream(self, spans: Iterable[Span]) -> Iterator[Any]:
+        """Yield the part of each span; spans ascend.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polysift import open_data
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+        >>> source = open_data(frame, target="y")
+        >>> [len(source.rows(part)) for part in source.stream([(0, 1), (1, 2)])]
+        [1, 1]
+        """
+
+    @abstractmethod
+    def rows(self, part: Any) -> Block:
+        """Return the rows of a part, which the caller must not write to.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polysift import open_data
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+        >>> source = open_data(frame, target="y")
+        >>> [source.rows(part) for span, part in source.parts()]
+        [array([[1., 3.],
+               [2., 4.]])]
+        """
+
+    @abstractmethod
+    def labels(self, part: Any) -> np.ndarray[Any, Any]:
+        """Return the labels of a part.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polysift import open_data
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+        >>> source = open_data(frame, target="y")
+        >>> [source.labels(part).tolist() for span, part in source.parts()]
+        [['no', 'yes']]
+        """
+
+    @abstractmethod
+    def weights(self, part: Any) -> FloatArray | None:
+        """Return the weights of a part, as they are, or None where there are none.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polysift import open_data
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+        >>> source = open_data(frame, target="y", weight="b")
+        >>> [source.weights(part) for span, part in source.parts()]
+        [array([3., 4.])]
+        """
+
+    @abstractmethod
+    def select(self, names: Sequence[str]) -> DataSource:
+        """Return this source with the given features, in that order.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polysift import open_data
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+        >>> source = open_data(frame, target="y")
+        >>> source.select(["b"]).names
+        ('b',)
+        """
+
+    @abstractmethod
+    def cut(self, spans: list[Span]) -> DataSource:
+        """Return the rows of neighbouring shards as a source of its own, to be sent elsewhere.
+
+        It has the shards' borders, holds no other rows, and can be pickled.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polysift import open_data
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+        >>> source = open_data(frame, target="y")
+        >>> source.cut(source.shards()).n_rows
+        2
+        """
+
+    def widen(self, n_features: int) -> DataSource:
+        """Return this source with as many features, where that is possible without inventing.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polysift import open_data
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+        >>> source = open_data(frame, target="y")
+        >>> source.widen(3).n_features  # only sparse rows have columns that are not in the file
+        2
+        """
+        return self
+
+    def check(self) -> None:  # noqa: B027 - most sources have nothing to check
+        """Raise for a feature that is not numeric.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polysift import open_data
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+        >>> open_data(frame).check()  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ValueError: Column 'y' of the table is not numeric...
+        """
+
+    def column(self, index: int) -> str:
+        """Return how a message calls a feature: by its name, or by its number.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polysift import open_data
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+        >>> source = open_data(frame, target="y")
+        >>> source.column(1)
+        "column 'b'"
+        """
+        return f"column {index}" if self.names is None else f"column {self.names[index]!r}"
+
+    def place(self, row: int) -> str:
+        """Return how a message calls a row.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polysift import open_data
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+        >>> source = open_data(frame, target="y")
+        >>> source.place(1)
+        'row 1 (counted from 0) of the table'
+        """
+        return f"row {self.first_row + row} (counted from 0)"
+
+    def shards(self) -> list[Span]:
+        """Return the spans of the shards, which depend on the number of rows alone.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polysift import open_data
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+        >>> source = open_data(frame, target="y")
+        >>> source.shards()
+        [(0, 2)]
+        """
+        return shard_spans(self.n_rows) if self._spans is None else self._spans
+
+    def _take_place(self, spans: list[Span], whole: DataSource) -> None:
+        """Learn of which shards of which source these are the rows."""
+        start = spans[0][0]
+        self.first_row = whole.first_row + start
+        self._spans = [(lo - start, hi - start) for lo, hi in spans]
+
+    def parts(self, spans: list[Span] | None = None) -> Iterator[tuple[Span, Any]]:
+        """Yield ascending spans, the shards by default, each with its part.
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> from polysift import open_data
+        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
+        >>> source = open_data(frame, target="y")
+        >>> [span for span, part in source.parts()]
+        [(0, 2)]
+        """
+        spans = self.shards() if spans is None else spans
+        return zip(spans, self.stream(spans), strict=True)
+
+
+def find_name(name: str, names: Sequence[str], where: str) -> int:
+    """Return the position of a column's name, or raise with the nearest names."""
+    if name in names:
+        return list(names).index(name)
+    folded = {other.casefold(): other for other in names}
+    near = [folded[match] for match in get_close_matches(name.casefold(), folded, n=3)]
+    hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
+    shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
+    raise ValueError(f"There is no column {name!r} in {where}.{hint} The columns are {shown}.")
+
+
+def check_finite(source: DataSource, first_row: int, block: Block) -> None:
+    """Raise a ValueError that names row and column if ``block`` holds a NaN or an infinity."""
+    values = block.data if sp.issparse(block) else block
+    if np.isfinite(values).all():
+        return
+    if sp.issparse(block):
+        entries = block.tocoo()
+        bad = np.flatnonzero(~np.isfinite(entries.data))
+        where, found = (entries.row[bad[0]], entries.col[bad[0]]), entries.data[bad[0]]
+    else:
+        where = tuple(np.argwhere(~np.isfinite(block))[0])
+        found = block[where]
+    what = "NaN" if np.isnan(found) else "infinity"
+    raise ValueError(
+        f"Input X contains {what} in {source.column(int(where[1]))}, first in "
+        f"{source.place(first_row + int(where[0]))}. Impute or drop such values first, for "
+        "example with sklearn.impute.SimpleImputer."
+    )

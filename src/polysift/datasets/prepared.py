@@ -1,0 +1,226 @@
+"""Real data sets as prepared files: one table with -1 and +1 as labels, and its digests."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from polysift.data.arrow_units import load_pyarrow
+from polysift.datasets.catalogue import Entry
+from polysift.runtime.outputs import replacing
+from polysift.runtime.types import FloatArray, IntArray
+
+TARGET = "target"
+"""The column of the labels."""
+
+DIGESTED = 1 << 16
+"""Rows that are digested or written at a time."""
+
+BAD_ARCHIVE = (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
+"""What numpy raises where a file is no .npz file, or a damaged one."""
+
+
+class DatasetError(OSError):
+    """A data set is not at hand and cannot be fetched, or is not what it must be.
+
+    Examples
+    --------
+    >>> from polysift import datasets
+    >>> issubclass(datasets.DatasetError, OSError)
+    True
+    """
+
+
+class Content(NamedTuple):
+    """Rows, labels of -1 and +1, and the names of the attributes."""
+
+    X: FloatArray
+    y: IntArray
+    names: tuple[str, ...]
+
+
+def signs(labels: Any, where: str) -> IntArray:
+    """Return two different labels as -1 and +1, the larger as +1; or raise a DatasetError."""
+    values = np.asarray(labels).reshape(-1)
+    found = np.unique(values)
+    numbers = values.dtype.kind in "biuf" and bool(np.isfinite(found).all())
+    if not numbers or len(found) != 2:
+        raise DatasetError(
+            f"{where} must hold the labels -1 and +1, or two other numbers; it holds {len(found)} "
+            f"different values: {', '.join(map(repr, found[:5].tolist()))}."
+        )
+    return np.where(values == found[1], np.int8(1), np.int8(-1))
+
+
+def read_prepared(path: Path, entry: Entry) -> Content:
+    """Return the content of a .parquet or .npz file; or raise a DatasetError."""
+    read = _read_parquet if path.suffix == ".parquet" else _read_npz
+    return check_finite(read(path, entry), str(path))
+
+
+def check_finite(content: Content, source: str) -> Content:
+    """Return the content; or raise a DatasetError that names what is not a finite number."""
+    for rows in _spans(len(content.X)):
+        finite = np.isfinite(content.X[rows])
+        if not finite.all():
+            at, j = (int(place) for place in np.argwhere(~finite)[0])
+            what = "a NaN or nothing" if np.isnan(content.X[rows][at, j]) else "an infinity"
+            raise DatasetError(
+                f"{source}: the attribute {content.names[j]!r} holds {what} in row "
+                f"{rows.start + at:,} (counted from 0); the published data are finite numbers. "
+                "Correct or replace the file."
+            )
+    return content
+
+
+def _read_parquet(path: Path, entry: Entry) -> Content:
+    pa = load_pyarrow("parquet")
+
+    try:
+        with pa.parquet.ParquetFile(path) as file:
+            present = file.schema_arrow.names
+            if len(set(present)) < len(present):
+                twice = next(name for name in present if present.count(name) > 1)
+                raise DatasetError(
+                    f"{path} has the column {twice!r} more than once. Rename one, or leave it out."
+                )
+            names = _attributes([name for name in present if name != TARGET], path, entry)
+            if TARGET not in present:
+                raise DatasetError(
+                    f"{path} must have a column {TARGET!r} with the labels; its columns are "
+                    f"{', '.join(present[:9])}{', ...' if len(present) > 9 else ''}."
+                )
+            X = np.empty((file.metadata.num_rows, len(names)), dtype=_dtype(entry))
+            y = np.empty(len(X))
+            begin = 0
+            for batch in file.iter_batches(DIGESTED, columns=[*names, TARGET]):
+                end = begin + len(batch)
+                for j, name in enumerate(names):
+                    X[begin:end, j] = _numbers(batch, name, path)
+                y[begin:end] = _numbers(batch, TARGET, path)
+                begin = end
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, DatasetError):
+            raise
+        raise DatasetError(
+            f"{path} is not a readable Parquet file: {error}. Replace or delete it."
+        ) from error
+    return Content(X, signs(y, f"{path}: {TARGET}"), tuple(names))
+
+
+def _numbers(batch: Any, name: str, path: Path) -> Any:
+    """Return a column as an array of numbers, where a null is NaN; or raise a DatasetError."""
+    values = np.asarray(batch.column(name))
+    try:
+        if values.dtype.kind in "mM":
+            raise TypeError(f"it holds {values.dtype}")
+        return values if values.dtype.kind in "biuf" else values.astype(float)
+    except (TypeError, ValueError) as error:
+        raise DatasetError(
+            f"{path}: the column {name!r} must hold numbers: {str(error).rstrip('.')}. Encode it "
+            "as numbers, or replace the file."
+        ) from error
+
+
+def _read_npz(path: Path, entry: Entry) -> Content:
+    try:
+        # numpy itself leaves a damaged file open.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in ("X", "y", "names") if name in archive}
+    except BAD_ARCHIVE as error:
+        raise DatasetError(
+            f"{path} is not a readable .npz file: {error}. Replace or delete it."
+        ) from error
+    return from_arrays(arrays, path, entry)
+
+
+def from_arrays(arrays: dict[str, Any], path: Path, entry: Entry) -> Content:
+    """Return the content of a file of arrays: X, y, and where they are there, names."""
+    if missing := [name for name in ("X", "y") if name not in arrays]:
+        raise DatasetError(
+            f"{path} must hold arrays X and y; it has no {' and no '.join(missing)}."
+        )
+    X, y = arrays["X"], signs(arrays["y"], f"{path}: y")
+    if X.ndim != 2 or len(X) != len(y) or X.dtype.kind not in "biuf":
+        raise DatasetError(
+            f"{path}: X must be a matrix of numbers with a row for each of the {len(y)} labels of "
+            f"y; it has shape {X.shape} and type {X.dtype}."
+        )
+    known = list(entry.features) if X.shape[1] == len(entry.features) else None
+    given = arrays.get("names", known or [f"x{j}" for j in range(X.shape[1])])
+    given = [str(name) for name in np.ravel(given)]
+    if len(given) != X.shape[1] or len(set(given)) != len(given):
+        raise DatasetError(
+            f"{path}: names must hold a different name for each of the {X.shape[1]:,} columns of "
+            f"X; it holds {len(given):,} names, {len(set(given)):,} of them different."
+        )
+    names = _attributes(given, path, entry)
+    keep = [given.index(name) for name in names]
+    if keep != list(range(X.shape[1])):
+        X = X[:, keep]
+    return Content(np.ascontiguousarray(X, dtype=_dtype(entry)), y, tuple(names))
+
+
+def _attributes(present: list[str], path: Path, entry: Entry) -> list[str]:
+    """Return the columns that are attributes: the catalogue's where they are all there."""
+    if set(entry.features) <= set(present):
+        return list(entry.features)
+    names = [name for name in present if name not in entry.drop]
+    if not names:
+        raise DatasetError(f"{path} has no column of attributes.")
+    return names
+
+
+def _dtype(entry: Entry) -> Any:
+    return np.float32 if entry.single else np.float64
+
+
+def write_prepared(folder: Path, stem: str, content: Content) -> Path:
+    """Write a table into a folder, as Parquet where pyarrow is there, else as .npz."""
+    try:
+        pa = load_pyarrow("parquet")
+    except ImportError:
+        path = folder / f"{stem}.npz"
+        with replacing(path) as partial, partial.open("wb") as file:
+            np.savez(file, X=content.X, y=content.y, names=np.array(content.names))
+        return path
+    path = folder / f"{stem}.parquet"
+    kind = pa.from_numpy_dtype(content.X.dtype)
+    schema = pa.schema([*((name, kind) for name in content.names), (TARGET, pa.int8())])
+    open_writer = pa.parquet.ParquetWriter
+    with replacing(path) as partial, open_writer(partial, schema, compression="zstd") as writer:
+        for rows in _spans(len(content.X)):
+            columns = [*content.X[rows].T.copy(), content.y[rows]]
+            writer.write_table(pa.table([pa.array(column) for column in columns], schema))
+    return path
+
+
+def digest(content: Content) -> str:
+    """Return a SHA-256 of the rows as little-endian doubles, then of the labels, in their order."""
+    sha = hashlib.sha256()
+    for rows in _spans(len(content.X)):
+        sha.update(np.ascontiguousarray(content.X[rows], dtype="<f8").data)
+    sha.update(np.ascontiguousarray(content.y, dtype="i1").data)
+    return sha.hexdigest()
+
+
+def unordered_digest(content: Content) -> str:
+    """Return a SHA-256 that does not depend on the order of the rows.
+
+    It is that of the sorted digests of the rows, each with its label as a last double.
+    """
+    found: list[bytes] = []
+    for rows in _spans(len(content.X)):
+        table = np.column_stack([content.X[rows], content.y[rows]]).astype("<f8")
+        found += [hashlib.sha256(row.data).digest() for row in table]
+    return hashlib.sha256(b"".join(sorted(found))).hexdigest()
+
+
+def _spans(n_rows: int) -> Iterator[slice]:
+    return (slice(begin, begin + DIGESTED) for begin in range(0, n_rows, DIGESTED))

@@ -1,0 +1,229 @@
+"""The compiled loops, where numba is there and the work is worth it; NumPy does the rest.
+
+Whether they are used depends on the shape of a fit alone, and so do its bits: numba's loops and
+NumPy's differ in rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from polysift.engine.problems import LaneTable
+from polysift.engine.sums import SmoothSums, SweepSums, Swept, names_of
+from polysift.features.feature_map import BlockFeatures
+from polysift.features.scalers import AffineScaler, QuantileScaler
+from polysift.runtime.parallel import Workspace, block_spans
+from polysift.runtime.types import BoolArray, FloatArray
+
+WORTHWHILE = 10**9
+"""Feature evaluations of a whole fit from which on compiling, a second or two, pays."""
+
+PRODUCT_BYTES = 2**19
+"""The products of a block of rows with the centers, where BLAS computes them."""
+
+MANY_PASSES = 100
+"""The passes of a typical long fit."""
+
+_setting: bool | None = None
+
+
+def installed() -> bool:
+    """Return whether numba is there."""
+    return find_spec("numba") is not None
+
+
+def worthwhile(rows: int, n_centers: int, passes: int) -> bool:
+    """Return whether a fit of at most so many passes over the rows uses the compiled loops."""
+    if _setting is not None:
+        return _setting and installed()
+    return rows * n_centers * min(passes, MANY_PASSES) >= WORTHWHILE and installed()
+
+
+@contextmanager
+def enabled(setting: bool = True) -> Iterator[None]:
+    """Use the compiled loops for work of any size, or for none: for tests and benchmarks."""
+    global _setting
+    before, _setting = _setting, setting
+    try:
+        yield
+    finally:
+        _setting = before
+
+
+def disabled() -> AbstractContextManager[None]:
+    """Use NumPy alone."""
+    return enabled(False)
+
+
+class FusedRows:
+    """The compiled loops for one feature map and dtype; several threads may share them.
+
+    Attributes
+    ----------
+    most_rows : int
+        How many rows to pass at once: few enough for the cache when they are scaled.
+    block_rows : int or None
+        The rows of the blocks in which features are computed, where their borders reach the last
+        bit.
+    """
+
+    def __init__(self, features: BlockFeatures) -> None:
+        from polysift.engine import compiled_loops  # imported late: numba takes half a second
+
+        self._kernels: Any = compiled_loops
+        self._features = features
+        self._n, d = features.map.n_centers, len(features.C1) - 1
+        self._walk = compiled_loops.walk(d, features.map.degree)
+        self._tile = compiled_loops.tile_rows(self._n, features.dtype.itemsize)
+        self._by_blas = d > compiled_loops.UNROLLED
+        rows = PRODUCT_BYTES // (self._n * features.dtype.itemsize)
+        self._product_rows = int(np.clip(rows // 8 * 8, 64, 2048))
+        self._work = Workspace()
+        self.most_rows = int(np.clip(2**17 // (d + 1), 256, 8192))
+        self.block_rows = self._product_rows if self._by_blas else None
+        if self.block_rows is not None:
+            self.most_rows = max(self.most_rows // self.block_rows, 1) * self.block_rows
+
+    def features(self, block: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Return the features of dense rows, in ``out`` or in this thread's scratch space."""
+        dtype, none = self._features.dtype, np.empty(0)
+        if out is None:
+            out = self._work.array("block", (len(block), self._n), dtype)
+        rows = (none,) * 3
+        X, columns = self._scaled(block), (none.astype(dtype), none)
+        self._go(self._kernels.FEATURES, X, out, columns, rows, (1.0, 1.0, none))
+        return out
+
+    def sweep(
+        self,
+        block: FloatArray | None,
+        stored: FloatArray | None,
+        u: FloatArray,
+        t: FloatArray,
+        y: FloatArray,
+        counts: FloatArray | None,
+        absent: BoolArray | None,
+        lanes: LaneTable,
+        sums: Swept,
+    ) -> None:
+        """Move the state t of rows for one column, and add to ``sums``.
+
+        ``stored`` holds the rows' features if there is no block, and otherwise receives them;
+        ``absent`` are rows of no weight.
+        """
+        rows = _each(counts, t.shape)[:, 0], t[:, 0], y[:, 0]
+        X, columns = self._rows(block, absent), (u[:, 0], sums.r[:, 0])
+        if isinstance(sums, SmoothSums):
+            found = np.zeros(4 + len(sums.slopes))
+            rest = float(lanes.delta[0]), float(lanes.line[0]), found
+            self._go(self._kernels.SMOOTH, X, stored, columns, rows, rest)
+            each = sums.loss, sums.gap, sums.curved, sums.wrong
+            for total, value in zip(each, found[: len(each)], strict=True):
+                total += value
+            sums.slopes[:, 0] += found[4:]
+            return
+        found = np.zeros(8)
+        self._go(self._kernels.SWEEP, X, stored, columns, rows, (lanes.gamma, lanes.relax, found))
+        for name, value in zip(names_of(SweepSums)[1:], found, strict=True):
+            getattr(sums, name)[0] += value
+
+    def product(
+        self,
+        block: FloatArray | None,
+        stored: FloatArray | None,
+        p: FloatArray,
+        n_rows: int,
+        counts: FloatArray | None,
+        absent: BoolArray | None,
+        r: FloatArray,
+    ) -> None:
+        """Add A' Omega A p to r for one column p; the rest is as in ``sweep``."""
+        none = np.empty(0)
+        rows = _each(counts, (n_rows, 1))[:, 0], none, none
+        X, columns = self._rows(block, absent), (p[:, 0], r[:, 0])
+        self._go(self._kernels.PRODUCT, X, stored, columns, rows, (1.0, 1.0, none))
+
+    def _scaled(self, block: FloatArray) -> FloatArray:
+        """Return rows as ``BlockFeatures.rows`` does; NumPy is slow where rows are short."""
+        block = np.ascontiguousarray(block)
+        X = self._work.array("X", (len(block), block.shape[1] + 1), self._features.dtype)
+        scaler = self._features.map.scaler
+        if isinstance(scaler, AffineScaler):
+            limits = scaler.low, scaler.high
+            self._kernels.scale_affinely(block, *limits, scaler.offset, scaler.scale, X)
+        else:
+            assert isinstance(scaler, QuantileScaler)
+            knots = scaler.values, scaler.levels
+            self._kernels.scale_by_quantiles(block, *knots, scaler.counts, X)
+        return X
+
+    def _rows(self, block: FloatArray | None, absent: BoolArray | None) -> FloatArray | None:
+        if block is None:
+            return None
+        X = self._scaled(block)
+        if absent is not None:
+            X[absent, :-1] = 0.0  # such rows were not surveyed, and may overflow
+        return X
+
+    def _go(
+        self,
+        task: int,
+        X: FloatArray | None,
+        Z: FloatArray | None,
+        columns: tuple[FloatArray, FloatArray],
+        rows: tuple[FloatArray, ...],
+        rest: tuple[Any, ...],
+    ) -> None:
+        """Run the loop that suits: over features that are there, or computed from X."""
+        C, tile, dtype = self._features.C1, self._tile, self._features.dtype
+        m = len(X) if X is not None else len(rows[0])
+        # Sums go to float64 at the end of a block, so its borders count also where Z is there.
+        for lo, hi in block_spans((0, m), self._product_rows if self._by_blas else m):
+            part = slice(lo, hi)
+            own = (array[part] for array in rows)
+            if X is None:
+                assert Z is not None
+                self._kernels.walk_kept(task, Z[part], tile, *columns, *own, *rest)
+                continue
+            room = hi - lo if self._by_blas else tile
+            A = self._work.array("A", (room, self._n), dtype) if Z is None else Z[part]
+            if self._by_blas:
+                np.matmul(X[part], C, out=A)
+            self._walk(task, X[part], C, A, tile, *columns, *own, *rest)
+
+    def settle(
+        self,
+        f: FloatArray,
+        t: FloatArray,
+        y: FloatArray,
+        counts: FloatArray | None,
+        lanes: LaneTable,
+        sums: SweepSums,
+    ) -> FloatArray:
+        """Move the state t of many columns to the scores f, which become margins.
+
+        Returns the residuals, and adds to all of ``sums`` but r and the wrong rows.
+        """
+        columns = f.shape[1:]
+        residual, found = np.empty(f.shape, self._features.dtype), np.zeros((7, *columns))
+        steps = (np.full(columns, value) for value in (lanes.gamma, lanes.relax))
+        self._kernels.settle_columns(f, t, y, _each(counts, f.shape), *steps, residual, found)
+        for name, value in zip(names_of(SweepSums)[1:-1], found, strict=True):
+            getattr(sums, name)[:] += value
+        return residual
+
+
+def _each(counts: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
+    """Return how often each row counts for each column, in an array of our own.
+
+    Numba would compile everything once more for arrays that must not be written to.
+    """
+    each = np.ones(shape)
+    if counts is not None:
+        each *= counts if counts.ndim == 2 else counts[:, np.newaxis]
+    return each

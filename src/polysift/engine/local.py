@@ -1,0 +1,282 @@
+"""The engine: the sums over rows that the solver asks for, by threads over shards.
+
+Let A be the m x n matrix of features, y the labels and omega the weights. The state is one number
+per row, label column and lane: the margin t = y b of b = A u + w / beta. With k the step of the
+prox from t, y v = t + k and y q = -k, where q = w / beta. An engine has two verbs, ``gram()`` and
+``sweep(lanes, u)``, and a third, ``scores``, for rows held out. Where a sample stands for the Gram
+matrix, ``pick`` and ``product`` take the place of ``gram``. Engines differ only in who adds up the
+shards.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from time import perf_counter
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from polysift.data.training_set import TrainingSet
+from polysift.engine.growing_gram import GrowingGram
+from polysift.engine.problems import Lane, LaneTable
+from polysift.engine.sampling import Draw, Picked
+from polysift.engine.shard_features import Item
+from polysift.engine.shards import ShardWork
+from polysift.engine.state import new_state
+from polysift.engine.sums import GramSums, SweepSums, Swept
+from polysift.features.feature_map import BlockFeatures, FeatureMap
+from polysift.runtime.checkpoints import Checkpoint, RowBlocks
+from polysift.runtime.parallel import Pool, Span, block_spans, tree_sum
+from polysift.runtime.progress import Monitor
+from polysift.runtime.types import Block, FloatArray
+
+T = TypeVar("T")
+
+SHARED = 2**18
+"""Features of a shard, for each column of coefficients, from which on threads share a pass."""
+
+
+class Engine(Protocol):
+    """All that the solver knows of the data."""
+
+    @property
+    def state(self) -> FloatArray | RowBlocks:
+        """One number per row and column, K of them for each lane, which a sweep moves."""
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+
+    def total_weight(self, without: int | None = None) -> float:
+        """Return the number of rows, each counted as often as its weight says, but one cell's."""
+
+    def gram(self) -> GramSums:
+        """Return the sums that do not depend on u, for each cell of rows."""
+
+    def pick(self, draw: Draw) -> Picked:
+        """Return the rows of a sample, and what its draw adds up over all rows."""
+
+    def features(self, X: Block, out: FloatArray) -> None:
+        """Write the features of a few rows into a float64 array; threads may do so at once."""
+
+    def product(self, lanes: Sequence[Lane], P: FloatArray) -> FloatArray:
+        """Return A' Omega A P, each lane's columns (n, K) by its own rows; no state moves."""
+
+    def curvature(self, lane: Lane, number: int, k: int, least: float, T: FloatArray) -> FloatArray:
+        """Return T'A' D A T, with D how curved the rows are for a lane's k-th column.
+
+        The lane, the ``number``-th of those that sweep, minimises a rounded loss. Of rows less
+        curved than ``least`` some are drawn, and stand for the others. T is upper triangular.
+        """
+
+    def begin(self, n_lanes: int) -> None:
+        """Make a state for so many lanes: t = 1, that is v = y and w = 0."""
+
+    def keep(self, lanes: Sequence[int]) -> None:
+        """Drop the state of all other lanes."""
+
+    def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> Any:
+        """Visit every row with new coefficients, (n, K per lane), and move its state."""
+
+    def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:
+        """Return the scores of every row by the coefficients (n, K per lane) of its cell."""
+
+    def sweep_seconds(self) -> float:
+        """Return the time that a sweep of one lane takes, judged by a few rows."""
+
+    def saved(self, checkpoint: Checkpoint, name: str) -> None:
+        """Learn that the state has been saved under this name."""
+
+
+class LocalEngine:
+    """The engine on one machine.
+
+    Parameters
+    ----------
+    data : TrainingSet
+        The rows.
+    feature_map : FeatureMap
+        The features; lanes with fewer centers use the first of them.
+    pool : Pool
+        The threads.
+    monitor : Monitor, optional
+        Told of the shards done.
+    checkpoint : Checkpoint, optional
+        Where the Gram matrix is saved while it grows, as the state "gram" with ``suffix``.
+    suffix : str
+        Tells the states of one engine from another's.
+    spill : bool
+        Whether the state lies in a file.
+    store : bool
+        Whether the features are kept in memory from the first sweep on.
+    fused : bool
+        Whether to use the compiled loops.
+    precise : bool
+        Whether features are float64 also of float32 rows.
+    """
+
+    def __init__(
+        self,
+        data: TrainingSet,
+        feature_map: FeatureMap,
+        pool: Pool,
+        *,
+        monitor: Monitor | None = None,
+        checkpoint: Checkpoint | None = None,
+        suffix: str = "",
+        spill: bool = False,
+        store: bool = False,
+        fused: bool = False,
+        precise: bool = False,
+    ) -> None:
+        self._data, self._pool = data, pool
+        self._work = ShardWork(data, feature_map, store, fused=fused, precise=precise)
+        self.features = features_of(data, feature_map)
+        self._features_per_pass = data.source.n_rows * feature_map.n_centers
+        self._monitor = monitor or Monitor()
+        self._checkpoint, self._suffix = checkpoint, suffix
+        self._spill = spill
+        self.n_rows = data.source.n_rows
+        self.state = np.empty((self.n_rows, 0))
+
+    def total_weight(self, without: int | None = None) -> float:
+        """Return the number of rows, each counted as often as its weight says, but one cell's."""
+        return self._data.total_weight(without)
+
+    def gram(self) -> GramSums:
+        """Return the sums that do not depend on u, for each cell of rows."""
+        growing = GrowingGram(self._checkpoint, self._suffix)
+        spans = self._work.spans()[growing.done :]
+        parts = self._pool.map(
+            self._work.gram, self._data.source.parts(spans), work=self._features_per_pass
+        )
+        with growing.saved_at_the_end():
+            for sums in self._watch("Gram matrix", spans, parts):
+                growing.push([(0, 1, sums)], 1)
+        return growing.result()
+
+    def pick(self, draw: Draw) -> Picked:
+        """Return the rows of a sample, and what its draw adds up over all rows."""
+        spans = self._work.spans()
+        work = self._features_per_pass
+        parts = self._pool.map(
+            lambda item: self._work.pick(item, draw), self._data.source.parts(spans), work=work
+        )
+        return tree_sum(self._watch("sample", spans, parts), Picked.add)
+
+    def product(self, lanes: Sequence[Lane], P: FloatArray) -> FloatArray:
+        """Return A' Omega A P, each lane's columns (n, K) by its own rows; no state moves."""
+        table = LaneTable(lanes, self._data.n_columns)
+        parts = self._pool.map(
+            lambda item: self._work.product(item, table, P),
+            self._items(),
+            **self._how(table.n_columns),
+        )
+        return tree_sum(self._watch("product", self._data.shards, parts), operator.add)
+
+    def curvature(self, lane: Lane, number: int, k: int, least: float, T: FloatArray) -> FloatArray:
+        """Return T'A' D A T, with D how curved the rows are for a lane's k-th column."""
+        table = LaneTable([lane], self._data.n_columns)
+        column = number * self._data.n_columns + k
+
+        def visit(item: Item) -> FloatArray:
+            t = np.asarray(self.state[slice(*item[0]), column])
+            return self._work.curvature(item, table, k, least, t, T)
+
+        parts = self._pool.map(visit, self._items(), **self._how(1))
+        return tree_sum(self._watch("curvature", self._data.shards, parts), operator.iadd)
+
+    def begin(self, n_lanes: int) -> None:
+        """Make a state for so many lanes: t = 1, that is v = y and w = 0."""
+        self.state = new_state((len(self.state), n_lanes * self._data.n_columns), self._spill)
+
+    def keep(self, lanes: Sequence[int]) -> None:
+        """Drop the state of all other lanes."""
+        K, m = self._data.n_columns, len(self.state)
+        columns = [lane * K + k for lane in lanes for k in range(K)]
+        if len(columns) == self.state.shape[1]:
+            return
+        flat = self.state.reshape(-1)  # packed in place: what is written lies before what is read
+        for lo, hi in block_spans((0, m), 2**16):
+            kept = self.state[lo:hi, columns]
+            flat[lo * len(columns) : hi * len(columns)] = kept.reshape(-1)
+        self.state = flat[: m * len(columns)].reshape(m, len(columns))
+
+    def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> Any:
+        """Visit every row with new coefficients, (n, K per lane), and move its state."""
+        table = LaneTable(lanes, self._data.n_columns)
+
+        def visit(item: Item) -> Swept:
+            return self._work.sweep(item, table, u, self.state[slice(*item[0])])
+
+        parts = self._pool.map(visit, self._items(), **self._how(table.n_columns))
+        return tree_sum(self._watch("sweep", self._data.shards, parts), SweepSums.add)
+
+    def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:
+        """Return the scores of every row by the coefficients (n, K per lane) of its cell."""
+        table = LaneTable(lanes, self._data.n_columns)
+        out = np.empty((len(self.state), table.n_columns))
+
+        def visit(item: Item) -> None:
+            out[item[0][0] : item[0][1]] = self._work.scores(item, table, coefficients)
+
+        work = self._features_per_pass
+        parts = self._pool.map(visit, self._data.source.parts(), work=work)
+        for _ in self._watch("scores", self._data.shards, parts):
+            pass
+        return out
+
+    def sweep_seconds(self) -> float:
+        """Return the time that a sweep of one lane takes, judged by the first shard."""
+        span = self._data.shards[0]
+        item = next(self._data.source.parts([span]))
+        K, n = self._data.n_columns, self._work.n_centers
+        table, u, state = LaneTable([Lane(n, 1.0, 1.0)], K), np.zeros((n, K)), np.ones((span[1], K))
+        self._work.sweep(item, table, u, state)  # the first touch of the buffers is not the rule
+        began = perf_counter()
+        self._work.sweep(item, table, u, state)
+        seconds = perf_counter() - began
+        return seconds * self._data.source.n_rows / (span[1] - span[0]) / self._pool.n_threads
+
+    def _how(self, columns: int) -> dict[str, int]:
+        """Return how threads take shards: where rows are at hand, some at a time, eight times each.
+
+        Between two shards a thread needs the interpreter. Where a shard is little work, threads
+        would wait for one another, and one of them is faster.
+        """
+        work, shards = self._features_per_pass, len(self._data.shards)
+        if self._data.source.unit_bytes:  # while one computes, another reads
+            return {"work": work}
+        if work * columns < SHARED * shards:
+            return {"work": 0}
+        return {"work": work, "together": max(1, shards // (8 * self._pool.n_threads))}
+
+    def _items(self) -> Iterable[Item]:
+        """Return the shards; where all features are kept, without their rows."""
+        if self._work.all_kept():
+            return [(span, None) for span in self._data.shards]
+        return self._data.source.parts()
+
+    def _watch(self, phase: str, spans: list[Span], parts: Iterator[T]) -> Iterator[T]:
+        rows = [stop - start for start, stop in spans]
+        return self._monitor.watch(phase, sum(rows), zip(rows, parts, strict=True))
+
+    def saved(self, checkpoint: Checkpoint, name: str) -> None:
+        """Learn that the state has been saved: it is safe here anyway."""
+
+
+def features_of(data: TrainingSet, feature_map: FeatureMap) -> Callable[[Block, FloatArray], None]:
+    """Return what writes the features of rows of these data into a float64 array.
+
+    They are computed as in a sweep, in the dtype of the data.
+    """
+    made = BlockFeatures(feature_map, data.source.dtype)
+
+    def write(X: Block, out: FloatArray) -> None:
+        if out.dtype == made.dtype:
+            made(X, out)
+        else:
+            out[:] = made(X)
+
+    return write

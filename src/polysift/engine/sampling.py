@@ -1,0 +1,215 @@
+"""Which rows stand for all of them in a sampled Gram matrix, and when that pays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from polysift.runtime.types import Block, FloatArray, IntArray
+
+FIRST = 4
+"""Rows per center of the first sample, in which all rows have the same chance; one more per center
+is drawn along, to judge leverages by."""
+
+LEAST, MOST = 8, 32
+"""Rows per center of the second sample, in which rows have the chance that they deserve."""
+
+SHARE = 1 / 16
+"""The share of all rows that the second sample takes, within these bounds."""
+
+WORTHWHILE = 2
+"""There must be so many times the rows of both samples."""
+
+REHEARSAL, LEAST_REHEARSAL = 50, 10_000
+"""Rows per center on which Newton's method begins, and at least."""
+
+ROUGH = 0.1
+"""The tolerance there: nearer to their own minimum, they do not come nearer to that of all."""
+
+MANY_ROWS = 4
+"""There must be so many times these rows."""
+
+SKETCH = 8
+"""Random directions by which the leverage of a row is judged."""
+
+FEATURE_COST = 10.0
+DIMENSION_COST = 2.0
+COLUMN_COST = 4.0
+"""The cost of a feature in a pass over the rows, in multiply-adds of the Gram matrix: for itself,
+for each column of X, and for each column of coefficients."""
+
+PAPER_PASSES = 9.0
+CONVERGED_PASSES = 60.0
+"""Passes that a sampled Gram matrix costs more: products, and iterations that do less."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The number of rows, how many of them to draw first and then, and the seed of the draws."""
+
+    rows: int
+    first: int
+    second: int
+    seed: int
+
+
+def sample_of(rows: int, centers: int, seed: int) -> Sample | None:
+    """Return how to sample, or None where there are too few rows for it."""
+    second = int(np.clip(SHARE * rows, LEAST * centers, MOST * centers))
+    first = FIRST * centers
+    return Sample(rows, first, second, seed) if rows >= WORTHWHILE * (first + second) else None
+
+
+def rehearsal_rows(rows: int, centers: int) -> int:
+    """Return on about how many rows Newton's method begins; 0 where it takes all at once."""
+    few = max(REHEARSAL * centers, LEAST_REHEARSAL)
+    return few if rows >= MANY_ROWS * few else 0
+
+
+def sampling_pays(
+    sample: Sample, centers: int, features: int, columns: int, *, converged: bool
+) -> bool:
+    """Return whether a sampled Gram matrix takes less time than one of all rows.
+
+    It depends on the shape alone, and not on this machine, so that a model does not, either.
+    """
+    per_feature = FEATURE_COST + DIMENSION_COST * features + COLUMN_COST * columns
+    passes = CONVERGED_PASSES if converged else PAPER_PASSES
+    taken = sample.first + sample.second + centers  # a Cholesky factor, twice, is not free, either
+    return taken * centers + passes * sample.rows * per_feature < sample.rows * centers
+
+
+@dataclass(frozen=True)
+class Draw:
+    """Who is in a sample: every row with the same chance, or besides with a chance of its own.
+
+    A row has two numbers in [0, 1), which depend on the seed and on its place in the data alone:
+    not on shards, threads or workers. It is in the sample if one of them is below its chance.
+
+    Attributes
+    ----------
+    seed : int
+        The seed.
+    even : float
+        The chance of every row, by its first number.
+    slope : float
+        The chance by the second one, for a leverage of 1.
+    sketch : ndarray of shape (n, k) or None
+        S such that ``|a'S|^2`` judges ``a'M^-1 a``, where M is a matrix like G + rho I. Without it,
+        features are not looked at, and only the first number counts.
+    """
+
+    seed: int
+    even: float
+    slope: float = 0.0
+    sketch: FloatArray | None = None
+
+    def chances(self, leverage: FloatArray | None) -> float | FloatArray:
+        """Return the chance of rows of some leverage to be in the sample."""
+        if leverage is None:
+            return self.even
+        return 1.0 - (1.0 - self.even) * (1.0 - np.minimum(self.slope * leverage, 1.0))
+
+    def taken(self, rows: IntArray, leverage: FloatArray | None) -> IntArray:
+        """Return which rows, by their places in the data, are in the sample."""
+        found = uniform_numbers(rows, 2 * self.seed) < self.even
+        if leverage is not None:
+            found |= uniform_numbers(rows, 2 * self.seed + 1) < self.slope * leverage
+        return found
+
+
+def uniform_numbers(rows: IntArray, seed: int) -> FloatArray:
+    """Return a number in [0, 1) for each row: SplitMix64 of its place and the seed."""
+    z = rows.astype(np.uint64) + np.uint64((seed * 0xD1342543DE82EF95 + 1) % 2**64)
+    z = z * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    return (z >> np.uint64(11)).astype(float) * 2.0**-53
+
+
+def leverages(A: FloatArray, sketch: FloatArray, weights: FloatArray | None) -> FloatArray:
+    """Return how much of some direction each row has to itself, from 0 to 1, judged by a sketch."""
+    B = (A @ sketch.astype(A.dtype)).astype(float)
+    found = np.einsum("ij,ij->i", B, B)
+    return np.minimum(found if weights is None else found * weights, 1.0)
+
+
+def slope_for(share: float, leverage: FloatArray) -> float:
+    """Return the slope for which rows like these are drawn by that share, by their leverage."""
+    low, high = 0.0, 1.0 / max(float(leverage.min()), 1e-12)
+    for _ in range(100):
+        slope = (low + high) / 2
+        if np.minimum(slope * leverage, 1.0).mean() < share:
+            low = slope
+        else:
+            high = slope
+    return high
+
+
+@dataclass
+class Picked:
+    """Rows of a sample, in parts, and what the pass that drew them has added up.
+
+    Attributes
+    ----------
+    X : list of Block
+        The rows; a part of them has one cell.
+    counts : list of ndarray
+        How many rows each stands for: its weight over its chance.
+    cells : list of int
+        The cell of each part.
+    Aty : ndarray of shape (cells, n, K)
+        A' Omega y over all rows, if features were looked at.
+    trace : ndarray of shape (cells,)
+        The trace of A' Omega A over all rows, likewise.
+    """
+
+    Aty: FloatArray
+    trace: FloatArray
+    X: list[Block] = field(default_factory=list)
+    counts: list[FloatArray] = field(default_factory=list)
+    codes: list[IntArray] = field(default_factory=list)
+    cells: list[int] = field(default_factory=list)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows were picked."""
+        return sum(map(len, self.counts))
+
+    def add(self, other: Picked) -> Picked:
+        """Return both, in this order."""
+        return Picked(
+            self.Aty + other.Aty,
+            self.trace + other.trace,
+            self.X + other.X,
+            self.counts + other.counts,
+            self.codes + other.codes,
+            self.cells + other.cells,
+        )
+
+    def split(self, every: int) -> tuple[Picked, Picked]:
+        """Return the rows but for every so many-th, and those."""
+        kept, held = Picked(self.Aty, self.trace), Picked(self.Aty, self.trace)
+        first = 0
+        parts = zip(self.X, self.counts, self.codes, self.cells, strict=True)
+        for X, counts, codes, cell in parts:
+            apart = (first + np.arange(len(counts))) % every == 0
+            kept.append(X[~apart], counts[~apart], codes[~apart], cell)
+            held.append(X[apart], counts[apart], codes[apart], cell)
+            first += len(counts)
+        return kept, held
+
+    def in_one_cell(self) -> Picked:
+        """Return the same rows, all in one cell; their sums do not count."""
+        cells = [0] * len(self.X)
+        return Picked(self.Aty[:1], self.trace[:1], self.X, self.counts, self.codes, cells)
+
+    def append(self, X: Block, counts: FloatArray, codes: IntArray, cell: int) -> None:
+        """Add a part, if there are rows in it."""
+        if len(counts):
+            self.X.append(X)
+            self.counts.append(counts)
+            self.codes.append(codes)
+            self.cells.append(cell)

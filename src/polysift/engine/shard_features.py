@@ -1,0 +1,150 @@
+"""The features of shards of rows: computed block by block, or kept from before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from polysift.data.training_set import TrainingSet
+from polysift.engine.compiled import FusedRows
+from polysift.engine.problems import LaneTable
+from polysift.features.feature_map import BlockFeatures, FeatureMap
+from polysift.runtime.parallel import Span, Workspace, block_spans
+from polysift.runtime.types import Block, BoolArray, FloatArray, IntArray
+
+GRAM_ROWS = 2048
+
+Item = tuple[Span, Any]
+
+
+def joined_spans(shards: list[Span]) -> list[Span]:
+    """Return runs of neighbouring shards that have some thousand rows each."""
+    spans: list[Span] = []
+    for start, stop in shards:
+        if spans and spans[-1][1] - spans[-1][0] < 4 * GRAM_ROWS:
+            spans[-1] = spans[-1][0], stop
+        else:
+            spans.append((start, stop))
+    return spans
+
+
+class ShardFeatures:
+    """The features of one training set by one feature map; threads may share it.
+
+    With ``store`` the features that the first sweep computes are kept for those that follow;
+    ``features`` are those that another has kept. ``fused`` asks for the compiled loops,
+    ``precise`` for float64 features also of float32 rows.
+    """
+
+    def __init__(
+        self,
+        data: TrainingSet,
+        feature_map: FeatureMap,
+        store: bool = False,
+        features: FloatArray | None = None,
+        fused: bool = False,
+        precise: bool = False,
+    ) -> None:
+        self._data, self._map = data, feature_map
+        self._dtype = np.dtype(float) if precise else data.source.dtype
+        self.n_centers = feature_map.n_centers
+        self._features = BlockFeatures(feature_map, self._dtype)
+        self._block_rows = feature_map.block_rows(self._dtype)
+        self._work = Workspace()
+        self._stored = features
+        self._kept: set[Span] = set() if features is None else set(data.shards)
+        if store and features is None:
+            self._stored = np.empty((data.source.n_rows, self.n_centers), self._dtype)
+        self._precise = self._features
+        if self._dtype != np.float64:
+            self._precise = BlockFeatures(feature_map, np.float64)
+        self._fused = FusedRows(self._features) if fused and not data.source.sparse else None
+        if self._fused is not None:
+            self._block_rows = self._fused.block_rows or self._block_rows
+
+    def spans(self) -> list[Span]:
+        """Return the borders for ``gram``: the shards, or runs of them where cells cut them up."""
+        shards = self._data.shards
+        return shards if self._data.cells is None else joined_spans(shards)
+
+    def all_kept(self) -> bool:
+        """Return whether a sweep needs no rows any more."""
+        return len(self._kept) == len(self._data.shards)
+
+    def kept_features(self) -> FloatArray | None:
+        """Return the features of all rows, if they are kept."""
+        return self._stored if self.all_kept() else None
+
+    def _rows_by_cell(self, span: Span, limit: int) -> Iterator[tuple[int, slice | IntArray]]:
+        """Yield each cell of a span with its rows, at most ``limit`` at a time."""
+        if self._data.cells is None:
+            for lo, hi in block_spans(span, limit):
+                yield 0, slice(lo, hi)
+            return
+        cells = self._data.cells[span[0] : span[1]]
+        order = np.argsort(cells, kind="stable")
+        borders = np.searchsorted(cells[order], np.arange(self._data.n_cells + 1))
+        for cell in range(self._data.n_cells):
+            for lo, hi in block_spans((int(borders[cell]), int(borders[cell + 1])), limit):
+                yield cell, span[0] + order[lo:hi]
+
+    def _gram_features(self, X: Block) -> FloatArray:
+        """Return the features of many rows as float64, made in blocks that fit the cache."""
+        A = self._work.array("A", (X.shape[0], self._map.n_centers), float)
+        for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
+            if self._dtype == A.dtype:
+                self._block_features(X[lo:hi], A[lo:hi])
+            else:
+                A[lo:hi] = self._block_features(X[lo:hi])
+        return A
+
+    def _block_features(self, X: Block, out: FloatArray | None = None) -> FloatArray:
+        """Return the features of a block, in ``out`` or in scratch space, by the fastest way."""
+        if self._fused is None:
+            return self._features(X, out)
+        return self._fused.features(X, out)
+
+    def _present_features(
+        self, X: Block, weights: FloatArray | None, out: FloatArray | None = None
+    ) -> FloatArray:
+        """Return the features of a block, zero for rows of no weight."""
+        A = self._block_features(X, out)
+        if weights is not None:
+            A[weights == 0] = 0.0  # such rows were not surveyed, and may overflow
+        return A
+
+    def _chosen_features(self, X: Block, rows: IntArray) -> FloatArray:
+        """Return the features of some rows of a shard, in float64, as a sweep computes them.
+
+        They are taken from whole blocks: BLAS rounds a row by how many others are with it.
+        """
+        A = self._work.array("A", (len(rows), self.n_centers), float)
+        for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
+            first, last = np.searchsorted(rows, (lo, hi))
+            if first < last:
+                A[first:last] = self._block_features(X[lo:hi])[rows[first:last] - lo]
+        return A
+
+    def _fused_for(self, lanes: LaneTable) -> FusedRows | None:
+        """Return the compiled loops where a pass has one column, which uses all centers."""
+        return self._fused if lanes.groups == [(self.n_centers, slice(0, 1))] else None
+
+    def _counts(self, rows: slice, lanes: LaneTable) -> tuple[FloatArray | None, BoolArray | None]:
+        """Return how often rows count, and which have no weight at all."""
+        weights = self._data.weights_of(rows)
+        cells = None if self._data.cells is None else self._data.cells[rows]
+        return lanes.multiplicities(weights, cells), None if weights is None else weights == 0
+
+
+def shifted_rows(rows: slice | IntArray, first: int) -> slice | IntArray:
+    """Return rows counted from the first of a span."""
+    if isinstance(rows, slice):
+        return slice(rows.start - first, rows.stop - first)
+    return rows - first
+
+
+def taken_rows(X: Block, rows: slice | IntArray, first: int) -> Block:
+    """Return rows, numbered in the whole data, of a span."""
+    return X[shifted_rows(rows, first)]

@@ -1,0 +1,1 @@
+"""The classes that a user meets, in the manner of scikit-learn, and prediction."""

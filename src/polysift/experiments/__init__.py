@@ -1,1 +1,0 @@
-"""The paper's experiments, as studies that can be run, drawn and judged."""

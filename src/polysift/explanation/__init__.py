@@ -1,0 +1,1 @@
+"""What a fitted model says: monomials, importance, Shapley values, gradients."""

@@ -1,0 +1,149 @@
+"""What an explanation shows: its features, pairs and terms in order, as tables and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from polysift.explanation.variances import Importance
+from polysift.features.monomials import Polynomial
+from polysift.runtime.types import FloatArray, IntArray
+
+Table = tuple[str, list[str], list[list[str]]]
+"""A title, the names of columns, rows."""
+
+Entries = list[dict[str, Any]]
+
+SHARES = {"alone": "alone", "total": "in all"}
+
+FAR_APART = 2.0
+"""From this ratio of two variances on, a note says so."""
+
+LONGEST_NAME = 40
+"""So many letters of a name are shown in a table."""
+
+
+def term_name(exponents: IntArray, names: Sequence[str]) -> str:
+    """Return a monomial as people write it: ``a^2 * b``."""
+    factors = [
+        name if power == 1 else f"{name}^{power}"
+        for name, power in zip(names, exponents.tolist(), strict=True)
+        if power
+    ]
+    return " * ".join(factors) or "1"
+
+
+def feature_entries(
+    importance: Importance | None, attribution: FloatArray, names: Sequence[str], top: int | None
+) -> Entries:
+    """Return features, those first whose attributions (K, d) are largest, with their shares."""
+    sizes = attribution.mean(axis=0)
+    entries = [
+        {"feature": name, "attribution": float(x)} for name, x in zip(names, sizes, strict=True)
+    ]
+    if importance is not None:
+        shares = (importance.overall(name).tolist() for name in ("alone", "total"))
+        for entry, alone, total in zip(entries, *shares, strict=True):
+            entry |= {"alone": alone, "total": total}
+    return [entries[i] for i in np.argsort(-sizes, kind="stable")[:top]]
+
+
+def pair_entries(importance: Importance, names: Sequence[str], top: int | None) -> Entries:
+    """Return pairs of features with the share of their interaction, the largest first."""
+    shares = importance.overall("pairs")
+    first, second = np.triu_indices(len(shares), 1)
+    order = np.argsort(-shares[first, second], kind="stable")[:top]
+    return [
+        {"pair": (names[i], names[k]), "share": float(shares[i, k])}
+        for i, k in zip(first[order], second[order], strict=True)
+    ]
+
+
+def term_entries(
+    polynomial: Polynomial,
+    spreads: FloatArray,
+    names: Sequence[str],
+    classes: Sequence[Any],
+    top: int | None,
+) -> Entries:
+    """Return terms with coefficient and spread, the widest spread first."""
+    order = np.argsort(-spreads, axis=None, kind="stable")[:top]
+    return [
+        {
+            "term": term_name(polynomial.exponents[k], names),
+            "class": classes[column],
+            "coefficient": float(polynomial.coefficients[column, k]),
+            "spread": float(spreads[column, k]),
+        }
+        for column, k in zip(*np.unravel_index(order, spreads.shape), strict=True)
+    ]
+
+
+def feature_table(entries: Entries) -> Table:
+    """Return features with the size of their attributions and, where known, their shares."""
+    rows = [
+        [_cut(e["feature"]), f"{e['attribution']:.3g}", *(_share(e[k]) for k in SHARES if k in e)]
+        for e in entries
+    ]
+    heads = ["feature", "attribution", *(SHARES[k] for k in SHARES if k in entries[0])]
+    shares = ", and their shares of the variance" if len(heads) > 2 else ""
+    return f"features: the mean size of their attributions{shares}", heads, rows
+
+
+def pair_table(entries: Entries) -> Table:
+    """Return pairs of features with the shares of their interactions."""
+    rows = [[" & ".join(map(_cut, e["pair"])), _share(e["share"])] for e in entries]
+    return "pairs: the share of their interactions in the variance", ["pair", "share"], rows
+
+
+def term_table(entries: Entries, *, classes: bool) -> Table:
+    """Return terms of the polynomial, with the class whose score it is where there are several."""
+    rows = [
+        [
+            e["term"],
+            *([_cut(e["class"])] if classes else []),
+            f"{e['coefficient']:.4g}",
+            f"{e['spread']:.3g}",
+        ]
+        for e in entries
+    ]
+    heads = ["term", *(["class"] if classes else []), "coefficient", "spread"]
+    return "terms of the polynomial, in scaled features", heads, rows
+
+
+def higher_note(share: float) -> str:
+    """Return how much no pair explains."""
+    return f"Interactions of three features or more have {_share(share)} of the variance."
+
+
+def dependence_notes(apart: float, together: float) -> list[str]:
+    """Return what variances over independent features and over rows as they are tell, if much."""
+    if apart <= FAR_APART * together:
+        return []
+    return [
+        f"The score's variance is {together:.3g} over these rows and {apart:.3g} over independent "
+        "features: they depend on each other, and shares of the variance count places where there "
+        "are no rows. Attributions are about the rows."
+    ]
+
+
+def as_text(table: Table) -> str:
+    """Return a table as lines; all columns but the first are numbers."""
+    title, heads, rows = table
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    lines = [title]
+    for first, *others in [heads, *rows]:
+        cells = (text.rjust(width) for text, width in zip(others, widths[1:], strict=True))
+        lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+    return "\n".join(lines)
+
+
+def _share(value: float) -> str:
+    return f"{100 * value:.1f} %"
+
+
+def _cut(name: Any) -> str:
+    text, half = str(name), LONGEST_NAME // 2
+    return text if len(text) <= LONGEST_NAME else f"{text[:half]}...{text[-half:]}"

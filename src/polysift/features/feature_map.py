@@ -1,0 +1,225 @@
+"""The feature map x -> ((1 + x.c_j)^s)_j: learned in one pass over the data, applied by blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from polysift.features.centers import SCHEMES, uniform_centers
+from polysift.features.kernels import full_dimension, power_in_place
+from polysift.features.scalers import SCALERS, Scaler, learn_scaler, needs_sketch
+from polysift.features.statistics import ColumnStatistics
+from polysift.features.survey import Questions, Survey
+from polysift.runtime.parallel import Workspace
+from polysift.runtime.parameters import check_choice, check_integer
+from polysift.runtime.types import Block, FloatArray
+
+BLOCK_BYTES = 2**22
+"""Features per block: enough to hide the cost of a call and of the GIL, within the cache."""
+
+AUTO_CENTERS = 1000
+
+
+@dataclass(frozen=True)
+class MapSpec:
+    """What to learn: the checked parameters of a feature map.
+
+    Attributes
+    ----------
+    degree : int
+        The degree s.
+    n_centers : int or None
+        The number of centers asked for; None means the default.
+    centers : str or ndarray of shape (n, d)
+        A scheme, or the centers themselves in the units of the data.
+    scaler : str or None
+        The kind of scaler.
+    seed : int
+        The seed of uniform points and of the rows' hash.
+    """
+
+    degree: int
+    n_centers: int | None
+    centers: str | FloatArray
+    scaler: str | None
+    seed: int
+
+    def resolve(self, d: int) -> tuple[str, int]:
+        """Return the scheme ("given" for an array) and the number of centers it may use."""
+        full = full_dimension(self.degree, d)
+        if not isinstance(self.centers, str):
+            return "given", min(self.n_centers or len(self.centers), len(self.centers), full)
+        n = min(AUTO_CENTERS if self.n_centers is None else self.n_centers, full)
+        if self.centers == "auto":
+            return ("uniform" if n == full else "random"), n
+        return self.centers, n
+
+    def questions(self, d: int, *, labels: bool, digest: bool = False) -> Questions:
+        """Return what a survey must find out for this map."""
+        scheme, n = self.resolve(d)
+        return Questions(labels, digest, needs_sketch(self.scaler), scheme, n, self.seed)
+
+
+@dataclass(frozen=True)
+class FeatureMap:
+    """A learned feature map.
+
+    Attributes
+    ----------
+    scaler : Scaler
+        Takes raw rows to the coordinates of the centers.
+    centers : ndarray of shape (n, d)
+        The centers, scaled, float64.
+    degree : int
+        The degree s.
+    """
+
+    scaler: Scaler
+    centers: FloatArray
+    degree: int
+
+    @property
+    def n_centers(self) -> int:
+        """The number of features, n."""
+        return len(self.centers)
+
+    def block_rows(self, dtype: Any) -> int:
+        """Return the rows of a block: by n and dtype alone, since borders reach the last bit."""
+        rows = BLOCK_BYTES // (self.n_centers * np.dtype(dtype).itemsize)
+        return max(8, min(rows // 8 * 8, 8192))
+
+
+class BlockFeatures:
+    """A feature map made ready for blocks of one dtype; several threads may share it.
+
+    Attributes
+    ----------
+    map : FeatureMap
+        The feature map.
+    dtype : dtype
+        The dtype of the features.
+    C1 : ndarray of shape (d + 1, n)
+        The centers as columns, with a last row of ones.
+    """
+
+    def __init__(self, feature_map: FeatureMap, dtype: Any) -> None:
+        self.map = feature_map
+        self.dtype = np.dtype(dtype)
+        n, d = feature_map.centers.shape
+        # A row of ones adds the kernel's 1 inside the product, without a pass of its own.
+        self.C1 = np.empty((d + 1, n), dtype)
+        self.C1[:-1] = feature_map.centers.T
+        self.C1[-1] = 1.0
+        self._work = Workspace()
+
+    def rows(self, block: FloatArray) -> FloatArray:
+        """Return dense rows scaled, with a last column of ones, in this thread's scratch space."""
+        X1 = self._work.array("X1", (block.shape[0], block.shape[1] + 1), self.dtype)
+        X1[:, :-1] = self.map.scaler.transform(block)
+        X1[:, -1] = 1.0
+        return X1
+
+    def __call__(self, block: Block, out: FloatArray | None = None) -> FloatArray:
+        """Return the features of a block, of shape (rows, n).
+
+        Without ``out`` they lie in this thread's scratch space, until its next call.
+        """
+        shape = (block.shape[0], self.map.n_centers)
+        Z = self._work.array("Z", shape, self.dtype) if out is None else out
+        if sp.issparse(block):
+            origin, scaled = self.map.scaler.transform_sparse(block)
+            C = self.C1[:-1]
+            np.add(scaled.astype(self.dtype) @ C, 1.0 + origin.astype(self.dtype) @ C, out=Z)
+        else:
+            np.matmul(self.rows(block), self.C1, out=Z)
+        power_in_place(Z, self.map.degree, self._work.array("scratch", shape, self.dtype))
+        return Z
+
+
+def build_feature_map(spec: MapSpec, found: Survey, dtype: Any) -> FeatureMap:
+    """Make the map that ``spec`` asks for from what a survey of the data found."""
+    statistics = found.statistics
+    scheme, n = spec.resolve(len(statistics.low))
+    scaler = learn_scaler(spec.scaler, statistics, found.sketch)
+    box = scaler.transform(np.stack([statistics.low, statistics.high]))
+    if scheme == "uniform":
+        centers = uniform_centers(box[0], box[1], n, spec.seed)
+    elif found.candidates is not None:
+        centers = scaler.transform(found.candidates.dense_rows()[:n])
+    else:
+        assert not isinstance(spec.centers, str)
+        centers = scaler.transform(spec.centers[:n])
+    feature_map = FeatureMap(scaler, centers, spec.degree)
+    refuse_overflow(feature_map, statistics, dtype)
+    return feature_map
+
+
+def refuse_overflow(feature_map: FeatureMap, statistics: ColumnStatistics, dtype: Any) -> None:
+    """Raise if a feature, or a sum of squared features, can exceed its dtype on the data's box."""
+    box = feature_map.scaler.transform(np.stack([statistics.low, statistics.high]))
+    total_weight = statistics.weight
+    with np.errstate(over="ignore"):
+        reach = np.log(1.0 + np.max(np.abs(feature_map.centers) @ np.abs(box).max(axis=0)))
+    s = feature_map.degree
+    in_gram = 2 * s * reach + np.log(max(total_weight, 1.0)) >= np.log(np.finfo(float).max)
+    in_features = s * reach + np.log(feature_map.block_rows(dtype)) >= np.log(np.finfo(dtype).max)
+    if not (in_gram or in_features):
+        return
+    remedy = "Lower the degree, or use a scaler ('standard' and 'quantile' keep x.c near 1)."
+    if not in_gram:
+        remedy = f"Pass X as float64. {remedy}"
+    raise ValueError(
+        f"degree={s} overflows {np.dtype(dtype).name}: 1 + x.c reaches {np.exp(reach):.3g} on "
+        f"these data, and its power {s} is too large to sum. {remedy}"
+    )
+
+
+def check_map_spec(estimator: Any, n_features: int, seed: int) -> MapSpec:
+    """Check the parameters that the classifier and the transformer share."""
+    return MapSpec(
+        degree=check_degree(estimator.degree),
+        n_centers=check_n_centers(estimator.n_centers),
+        centers=check_centers(estimator.centers, n_features),
+        scaler=check_choice("scaler", estimator.scaler, SCALERS),
+        seed=seed,
+    )
+
+
+def check_degree(value: Any, name: str = "degree") -> int:
+    """Return the degree."""
+    hint = ""
+    if isinstance(value, float | np.floating) and 1 < value < 1e6:
+        low = int(value)
+        hint = f" Use {name}={low} or {name}={low + 1}."
+    return check_integer(name, value, hint=hint)
+
+
+def check_n_centers(value: Any) -> int | None:
+    """Return the number of centers, None for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    return check_integer("n_centers", value, hint=' Or use n_centers="auto".')
+
+
+def check_centers(value: Any, n_features: int) -> str | FloatArray:
+    """Return a scheme, or the given centers as a float64 array of shape (n, d)."""
+    if isinstance(value, str) or value is None:
+        return str(check_choice("centers", value, SCHEMES))
+    try:
+        centers = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"centers must be one of {', '.join(map(repr, SCHEMES))} or an array of numbers of "
+            f"shape (n, {n_features}); got {type(value).__name__}."
+        ) from None
+    if centers.ndim != 2 or centers.shape[1] != n_features or len(centers) == 0:
+        raise ValueError(
+            f"centers must have shape (n, {n_features}), a row per center and a column per "
+            f"feature of X; got shape {centers.shape}."
+        )
+    if not np.isfinite(centers).all():
+        raise ValueError("centers must be finite; got NaN or infinity.")
+    return centers

@@ -1,0 +1,206 @@
+"""One pass over the rows that finds out all a model must know beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from polysift.data.labels import LabelPart, label_part
+from polysift.data.source import DataSource, check_finite
+from polysift.features.centers import Candidates, Words, find_candidates, hash_rows, mix
+from polysift.features.statistics import (
+    ColumnStatistics,
+    QuantileSketch,
+    column_statistics,
+    quantile_sketch,
+)
+from polysift.runtime.fingerprint import digest
+from polysift.runtime.parallel import Pool, Span, block_spans, tree_sum
+from polysift.runtime.progress import Monitor
+from polysift.runtime.types import FloatArray
+
+BLOCK_ELEMENTS = 2**20
+LARGEST_VALUE = 1e150
+
+
+@dataclass(frozen=True)
+class Questions:
+    """What a survey is asked.
+
+    Attributes
+    ----------
+    labels : bool
+        Whether to collect labels.
+    digest : bool
+        Whether to digest the rows' content, for a checkpoint.
+    quantiles : bool
+        Whether to sketch the columns' distributions.
+    scheme : str
+        The scheme of the centers; "first" and "random" look for rows.
+    n_centers : int
+        How many rows at most.
+    seed : int
+        The seed of the rows' hash.
+    gather : bool
+        Whether to bring each row's label and weight along, or to tell only which there are.
+    """
+
+    labels: bool
+    digest: bool
+    quantiles: bool
+    scheme: str
+    n_centers: int
+    seed: int
+    gather: bool = True
+
+
+@dataclass
+class Survey:
+    """The answers, for a part of the rows or for all of them; ``labels`` in the order of rows."""
+
+    statistics: ColumnStatistics
+    sketch: QuantileSketch | None
+    candidates: Candidates | None
+    labels: list[LabelPart] = field(default_factory=list)
+    digests: list[Words] = field(default_factory=list)
+
+    def merge(self, other: Survey, n_centers: int) -> Survey:
+        """Return the answers for these rows and those of ``other``, which come after them."""
+        return Survey(
+            self.statistics.merge(other.statistics),
+            self.sketch.merge(other.sketch) if self.sketch and other.sketch else None,
+            self.candidates.merge(other.candidates, n_centers)
+            if self.candidates and other.candidates
+            else None,
+            self.labels + other.labels,
+            self.digests + other.digests,
+        )
+
+
+def survey(
+    source: DataSource, questions: Questions, pool: Pool, monitor: Monitor | None = None
+) -> Survey:
+    """Visit every row of positive weight once; every value must be finite."""
+    rows = (stop - start for start, stop in source.shards())
+    parts = zip(rows, survey_shards(source, questions, pool), strict=True)
+    watched = (monitor or Monitor()).watch("survey", source.n_rows, parts)
+    total = tree_sum(watched, lambda a, b: a.merge(b, questions.n_centers))
+    refuse_huge_values(source, total.statistics)
+    return total
+
+
+def survey_shards(source: DataSource, questions: Questions, pool: Pool) -> Iterator[Survey]:
+    """Yield the answers for each shard."""
+    block_rows = int(np.clip(BLOCK_ELEMENTS // source.n_features, 64, 8192))
+
+    def visit(item: tuple[Span, Any]) -> Survey:
+        span, part = item
+        rows = source.rows(part)
+        weights = checked_weights(source, span[0], source.weights(part))
+        blocks = (
+            _survey_block(source, span[0] + lo, rows[lo:hi], _cut(weights, lo, hi), questions)
+            for lo, hi in block_spans((0, span[1] - span[0]), block_rows)
+        )
+        found = tree_sum(blocks, lambda a, b: a.merge(b, questions.n_centers))
+        if questions.labels:
+            found.labels = [_survey_labels(source, span[0], part, weights, questions)]
+        return found
+
+    # A value takes about as long as eight features: what is small is done without threads.
+    work = 8 * source.n_rows * source.n_features
+    yield from pool.map(visit, source.parts(), work=work)
+
+
+def _survey_labels(
+    source: DataSource, first: int, part: Any, weights: FloatArray | None, questions: Questions
+) -> LabelPart:
+    labels = checked_labels(source, first, part)
+    found = label_part(labels, weights)
+    if questions.digest:
+        words = np.frombuffer(repr(found.distinct.tolist()).encode(), np.uint8)
+        digests = [digest(words, found.codes)]
+        digests += [] if weights is None else [digest(weights)]
+        found = replace(found, digests=tuple(digests))
+    return found if questions.gather else replace(found, codes=None, weights=None)
+
+
+def checked_weights(
+    source: DataSource, first_row: int, weights: FloatArray | None
+) -> FloatArray | None:
+    """Return weights, none of which may be negative or not finite."""
+    if weights is None:
+        return None
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise ValueError(
+            f"sample_weight must not be negative, NaN or infinite; got {weights[row]} in "
+            f"{source.place(first_row + row)}. Use 0 to leave a row out."
+        )
+    return weights
+
+
+def _survey_block(
+    source: DataSource,
+    first_row: int,
+    block: Any,
+    weights: FloatArray | None,
+    questions: Questions,
+) -> Survey:
+    check_finite(source, first_row, block)
+    place = source.first_row + first_row
+    w = np.ones(block.shape[0]) if weights is None else weights
+    if not (w > 0).all():
+        present = np.flatnonzero(w > 0)
+        block, w = block[present], w[present]
+    with np.errstate(over="ignore", invalid="ignore"):  # refuse_huge_values names the column
+        statistics = column_statistics(block, w)
+    sketch = quantile_sketch(block, w) if questions.quantiles else None
+    digests = []
+    if questions.digest:  # which row stands where matters, so the order does, too
+        hashes = hash_rows(block, 0)
+        places = np.arange(place, place + len(hashes), dtype=np.uint64)
+        digests = [np.bitwise_xor.reduce(mix(hashes + mix(places)), keepdims=True)]
+    candidates = None
+    if questions.scheme in ("first", "random"):
+        candidates = find_candidates(
+            block, place, questions.scheme, questions.n_centers, questions.seed
+        )
+    return Survey(statistics, sketch, candidates, digests=digests)
+
+
+def _cut(weights: FloatArray | None, lo: int, hi: int) -> FloatArray | None:
+    return None if weights is None else weights[lo:hi]
+
+
+def checked_labels(source: DataSource, first_row: int, part: Any) -> np.ndarray[Any, Any]:
+    """Return the labels of a part, none of which may be missing."""
+    labels = source.labels(part)
+    if labels.dtype.kind == "O":
+        missing = np.array([label is None or label != label for label in labels], dtype=bool)
+    elif labels.dtype.kind == "f":
+        missing = np.isnan(labels)
+    elif labels.dtype.kind in "mM":
+        missing = np.isnat(labels)
+    else:
+        return labels
+    if missing.any():
+        raise ValueError(
+            f"The labels have a missing value in {source.place(first_row + int(missing.argmax()))}"
+            ". Drop such rows, or fill them in."
+        )
+    return labels
+
+
+def refuse_huge_values(source: DataSource, statistics: ColumnStatistics) -> None:
+    """Raise where a column has values whose powers would overflow."""
+    largest = np.maximum(np.abs(statistics.low), np.abs(statistics.high))
+    if largest.max() > LARGEST_VALUE:
+        worst = int(np.argmax(largest))
+        raise ValueError(
+            f"Input X holds a value of magnitude {largest[worst]:.3g} in {source.column(worst)}, "
+            f"whose square overflows; values up to {LARGEST_VALUE:g} work. Rescale that column."
+        )

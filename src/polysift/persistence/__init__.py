@@ -1,0 +1,1 @@
+"""A fitted model outside of Python: the model file, ONNX."""

@@ -1,0 +1,229 @@
+"""Building blocks of an ONNX graph that computes what the classifier computes, in float64.
+
+Blocks mimic the operations of prediction one by one, in the same order, so that all but the two
+matrix products give the same bits. The operators are those that runtimes implement for doubles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from polysift.features.scalers import AffineScaler, QuantileScaler, Scaler
+from polysift.runtime.types import FloatArray
+from polysift.training.calibrators import Calibrator, IsotonicCalibrator, SigmoidCalibrator
+
+MAX_BYTES = 2**31 - 2**20
+"""What a protobuf message can hold, less a little for all that is not an array."""
+
+INT64, DOUBLE = 7, 11
+"""How a Cast names its type: the numbers of onnx.TensorProto.DataType."""
+
+Knots = tuple[FloatArray, FloatArray]
+"""The ascending arguments of a piecewise linear function, and its values there."""
+
+
+def load_onnx() -> Any:
+    """Return the module onnx, or say how to install it."""
+    try:
+        return import_module("onnx")
+    except ImportError as error:
+        raise ImportError(
+            "to_onnx needs onnx. Install it with: pip install 'polysift[onnx]'"
+        ) from error
+
+
+@dataclass(frozen=True)
+class Value:
+    """An input or output of a graph: its type (object for text), shape and a sentence about it."""
+
+    name: str
+    dtype: Any
+    shape: tuple[str | int, ...]
+    doc: str
+
+    def to_proto(self, onnx: Any) -> Any:
+        """Return it as onnx describes it."""
+        helper = onnx.helper
+        kind = helper.np_dtype_to_tensor_dtype(np.dtype(self.dtype))
+        return helper.make_tensor_value_info(self.name, kind, self.shape, self.doc)
+
+
+class Graph:
+    """Nodes and arrays, collected before anything is built from them.
+
+    Names are given in the order of the calls, so that the same calls give the same graph.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[tuple[str, tuple[str, ...], str, dict[str, Any]]] = []
+        self.constants: dict[str, np.ndarray[Any, Any]] = {}
+        self._uses: dict[str, int] = {}
+
+    def constant(self, name: str, value: Any) -> str:
+        """Add an array; returns its name, which has a number where it is taken."""
+        name = self._unique(name)
+        self.constants[name] = np.asarray(value)
+        return name
+
+    def op(self, kind: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
+        """Add a node; returns the name of its result."""
+        name = self._unique(kind.lower() if name is None else name)
+        self.nodes.append((kind, inputs, name, attributes))
+        return name
+
+    def to_proto(self, onnx: Any, name: str, inputs: list[Value], outputs: list[Value]) -> Any:
+        """Return the graph as onnx describes it, or raise if it is too large for that."""
+        size = sum(array.nbytes for array in self.constants.values())
+        if size > MAX_BYTES:
+            raise ValueError(
+                f"The model holds {size / 2**30:.1f} GiB of numbers, but an ONNX file holds "
+                "2 GiB at most. Fit with a smaller n_centers."
+            )
+        helper = onnx.helper
+        return helper.make_graph(
+            [
+                helper.make_node(kind, sources, [result], name=result, **attributes)
+                for kind, sources, result, attributes in self.nodes
+            ],
+            name,
+            [value.to_proto(onnx) for value in inputs],
+            [value.to_proto(onnx) for value in outputs],
+            [onnx.numpy_helper.from_array(array, name) for name, array in self.constants.items()],
+        )
+
+    def _unique(self, name: str) -> str:
+        self._uses[name] = self._uses.get(name, 0) + 1
+        return name if self._uses[name] == 1 else f"{name}_{self._uses[name]}"
+
+
+def scaled(graph: Graph, x: str, scaler: Scaler) -> str:
+    """Add a scaler; returns rows in the coordinates of the centers."""
+    if isinstance(scaler, AffineScaler):
+        return _affine(graph, x, scaler)
+    assert isinstance(scaler, QuantileScaler)
+    counted = zip(scaler.values, scaler.levels, scaler.counts, strict=True)
+    x = interpolated(graph, x, [(knots[:n], levels[:n]) for knots, levels, n in counted])
+    x = graph.op("Mul", x, graph.constant("two", 2.0))
+    x = graph.op("Sub", x, graph.constant("one", 1.0))
+    root = np.sqrt(len(scaler.counts))
+    return graph.op("Div", x, graph.constant("root_of_columns", root), name="scaled")
+
+
+def _affine(graph: Graph, x: str, scaler: AffineScaler) -> str:
+    # Steps that change nothing are left out: scaler=None makes none at all.
+    if np.isfinite(scaler.low).any():
+        x = graph.op("Max", x, graph.constant("low", scaler.low))
+    if np.isfinite(scaler.high).any():
+        x = graph.op("Min", x, graph.constant("high", scaler.high))
+    if scaler.offset.any():
+        x = graph.op("Sub", x, graph.constant("offset", scaler.offset))
+    if (scaler.scale != 1.0).any():
+        x = graph.op("Mul", x, graph.constant("scale", scaler.scale), name="scaled")
+    return x
+
+
+def interpolated(graph: Graph, x: str, columns: list[Knots]) -> str:
+    """Add ``np.interp`` of each column of x, (rows, K), between knots of its own.
+
+    All columns search at once: the knots lie in one table, each column's padded with infinity to
+    the same power of two, and every step moves ``place`` on by half of what is left where the knot
+    there is not beyond x. That takes log2 of the largest number of knots in steps of few nodes.
+    """
+    steps = max(len(knots) - 1 for knots, _ in columns).bit_length()
+    width = 2**steps
+    tables = [np.full((len(columns), width), fill) for fill in (np.inf, 0.0, 0.0)]
+    for row, (knots, values) in enumerate(columns):
+        for table, entries in zip(tables, (knots, values, _slopes(knots, values)), strict=True):
+            table[row, : len(entries)] = entries
+    # Beyond its knots a column is constant. Clipping also keeps infinity out of the product.
+    x = graph.op("Max", x, graph.constant("first_knot", [knots[0] for knots, _ in columns]))
+    x = graph.op("Min", x, graph.constant("last_knot", [knots[-1] for knots, _ in columns]))
+    names = ("knots", "values", "slopes")
+    flat = [graph.constant(*pair) for pair in zip(names, map(np.ravel, tables), strict=True)]
+    place = graph.constant("column_start", width * np.arange(len(columns), dtype=np.int64))
+    for step in reversed(range(steps)):
+        ahead = graph.op("Add", place, graph.constant("half", np.int64(2**step)))
+        reached = graph.op("GreaterOrEqual", x, graph.op("Gather", flat[0], ahead))
+        place = graph.op("Where", reached, ahead, place)
+    knot, value, slope = (graph.op("Gather", table, place) for table in flat)
+    rise = graph.op("Mul", slope, graph.op("Sub", x, knot))
+    return graph.op("Add", rise, value)
+
+
+def _slopes(knots: FloatArray, values: FloatArray) -> FloatArray:
+    """Return the slopes between knots as ``np.interp`` computes them, finite in any case."""
+    width, rise = np.diff(knots), np.diff(values)
+    # No point lies between equal knots. Between two that are closer than 1e-308 a slope overflows.
+    slopes = np.zeros_like(rise)
+    with np.errstate(over="ignore"):
+        np.divide(rise, width, out=slopes, where=width > 0)
+    largest = np.finfo(float).max
+    return np.clip(slopes, -largest, largest)
+
+
+def scored(
+    graph: Graph, x: str, centers: FloatArray, degree: int, coef: FloatArray, name: str
+) -> str:
+    """Add the kernel of scaled rows and the centers, and its sums with coefficients (K, n)."""
+    # Gemm, not MatMul: onnxruntime moves a scalar factor that stands before or after a MatMul into
+    # an attribute of it, where it is a float32.
+    one = graph.constant("one", np.ones(1))
+    z = graph.op("Gemm", x, graph.constant("centers", centers), one, transB=1)
+    z = _power(graph, z, degree)
+    return graph.op("Gemm", z, graph.constant("coef", coef), transB=1, name=name)
+
+
+def _power(graph: Graph, base: str, degree: int) -> str:
+    """Raise to an integer power as ``power_in_place`` does: Pow has other last bits."""
+    z = base
+    for bit in bin(degree)[3:]:
+        z = graph.op("Mul", z, z)
+        if bit == "1":
+            z = graph.op("Mul", z, base)
+    return z
+
+
+def labelled(graph: Graph, score: str, classes: np.ndarray[Any, Any]) -> None:
+    """Add the output "label"; ``score`` is (rows,) for two classes, else (rows, n_classes)."""
+    if len(classes) == 2:
+        positive = graph.op("GreaterOrEqual", score, graph.constant("zero", 0.0))
+        code = graph.op("Cast", positive, to=INT64)
+    else:
+        code = graph.op("ArgMax", score, axis=1, keepdims=0)
+    graph.op("Gather", graph.constant("classes", classes), code, name="label")
+
+
+def probabilities(graph: Graph, scores: str, calibrator: Calibrator, n_classes: int) -> None:
+    """Add the output "probabilities" of scores (rows, K)."""
+    p = _positive(graph, scores, calibrator)
+    if n_classes == 2:
+        other = graph.op("Sub", graph.constant("one", 1.0), p)
+        graph.op("Concat", other, p, axis=1, name="probabilities")
+        return
+    axis = graph.constant("axis", np.array([1]))
+    total = graph.op("ReduceSum", p, axis, keepdims=1)
+    usable = graph.op("Greater", total, graph.constant("zero", 0.0))
+    share = graph.op("Div", p, total)
+    uniform = graph.constant("uniform", 1.0 / n_classes)
+    graph.op("Where", usable, share, uniform, name="probabilities")
+
+
+def _positive(graph: Graph, scores: str, calibrator: Calibrator) -> str:
+    """Add the probability of each column's class against the rest."""
+    one = graph.constant("one", 1.0)
+    if isinstance(calibrator, IsotonicCalibrator):
+        ends = np.cumsum(calibrator.counts)[:-1]
+        parts = (np.split(knots, ends) for knots in (calibrator.thresholds, calibrator.values))
+        p = interpolated(graph, scores, list(zip(*parts, strict=True)))
+        return graph.op("Min", p, one)
+    assert isinstance(calibrator, SigmoidCalibrator)
+    t = graph.op("Mul", scores, graph.constant("slope", calibrator.slope))
+    t = graph.op("Add", t, graph.constant("intercept", calibrator.intercept))
+    # The operator Sigmoid may compute its lower tail as a difference from 1, which loses it. Here
+    # exp may overflow, as in scipy: the quotient is then zero.
+    e = graph.op("Exp", graph.op("Neg", t))
+    return graph.op("Div", one, graph.op("Add", one, e))

@@ -1,0 +1,195 @@
+"""The display of a fit's convergence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.models import classifier_of
+from polysift.estimators.search import FPCClassifierCV
+from polysift.plots.base import (
+    COLOURS,
+    DASHES,
+    DECADE,
+    FEW_POINTS,
+    MARKERS,
+    WHOLE_NUMBERS,
+    axes_for,
+    dress,
+    load_matplotlib,
+)
+from polysift.runtime.types import BoolArray, FloatArray
+
+
+class ConvergenceDisplay:
+    """The objective and both residuals of a fit, iteration by iteration.
+
+    Use ``from_estimator`` to make one.
+
+    Parameters
+    ----------
+    objective, primal_residual, dual_residual : array-like of shape (n_iter,)
+        As in ``FPCClassifier.history_``. Iterations with a NaN are left out, and so is a residual
+        that is NaN throughout: solver "newton" has no primal one.
+    title : str, default=""
+        The title.
+
+    Attributes
+    ----------
+    ax_, residual_ax_ : matplotlib Axes
+        Where the objective and the residuals were drawn; they share their iterations.
+    figure_ : matplotlib Figure
+        The figure.
+    objective_line_, primal_line_, dual_line_ : matplotlib Line2D
+        The lines; that of a residual which is NaN throughout is empty, and not in the legend.
+        Residuals of exactly 0, which a log scale cannot show, are left out.
+
+    See Also
+    --------
+    FPCClassifier : Its ``history_`` is drawn.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from polysift import FPCClassifier
+    >>> from polysift.datasets import make_bayes_curve
+    >>> from polysift.plots import ConvergenceDisplay
+    >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
+    >>> clf = FPCClassifier(solver="converged", random_state=0).fit(X, y)
+    >>> display = ConvergenceDisplay.from_estimator(clf, ax=Figure().subplots())
+    >>> len(display.objective) == clf.n_iter_
+    True
+    """
+
+    def __init__(
+        self, objective: Any, primal_residual: Any, dual_residual: Any, *, title: str = ""
+    ) -> None:
+        self.objective = objective
+        self.primal_residual = primal_residual
+        self.dual_residual = dual_residual
+        self.title = title
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: FPCClassifier | FPCClassifierCV, *, ax: Any = None
+    ) -> ConvergenceDisplay:
+        """Draw the history of a fitted classifier, or of the best one of a search.
+
+        Parameters
+        ----------
+        estimator : FPCClassifier or FPCClassifierCV
+            The classifier or search.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            The display, drawn.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> from polysift import FPCClassifier
+        >>> from polysift.datasets import make_bayes_curve
+        >>> from polysift.plots import ConvergenceDisplay
+        >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
+        >>> clf = FPCClassifier(random_state=0).fit(X, y)
+        >>> display = ConvergenceDisplay.from_estimator(clf, ax=Figure().subplots())
+        >>> display.ax_.get_title()
+        'Convergence: solver "paper", 3 iterations (tolerance)'
+        """
+        model = classifier_of(f"{cls.__name__} draws", estimator)
+        names = ("objective", "primal_residual", "dual_residual")
+        count = f"{model.n_iter_} iteration{'' if model.n_iter_ == 1 else 's'}"
+        title = f'Convergence: solver "{model.solver}", {count} ({model.status_})'
+        return cls(*(model.history_[name] for name in names), title=title).plot(ax)
+
+    def plot(self, ax: Any = None) -> ConvergenceDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw, the residuals with a second axis on its right; None makes a figure.
+
+        Returns
+        -------
+        ConvergenceDisplay
+            The display.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> from polysift.plots import ConvergenceDisplay
+        >>> display = ConvergenceDisplay([0.5, 0.3, 0.2], [0.1, 0.05, 0.01], [0.2, 0.1, 0.02])
+        >>> display.plot(Figure().subplots()).objective_line_.get_xdata().tolist()
+        [1, 2, 3]
+        """
+        rows = np.array([self.objective, self.primal_residual, self.dual_residual], dtype=float)
+        known = drawable(rows)
+        if not known.any():
+            raise ValueError(
+                "The history holds no iteration without NaN: with tol=0 the paper's solver skips "
+                "what the last one does not need. Fit with tol=None, or with more iterations."
+            )
+        x, rows = np.flatnonzero(known) + 1, rows[:, known]
+        self.ax_ = ax = axes_for(ax)
+        self.residual_ax_ = right = ax.twinx()
+        self.figure_ = ax.figure
+        residuals = np.where(rows[1:] > 0, rows[1:], np.nan)
+        lines = [
+            owner.plot(
+                x,
+                values,
+                color=COLOURS[number],
+                ls=DASHES[number],
+                marker=MARKERS[number] if len(x) <= FEW_POINTS else None,
+                markersize=5,
+                label=label,
+            )[0]
+            for number, (owner, values, label) in enumerate(
+                (
+                    (ax, rows[0], "objective"),
+                    (right, residuals[0], "primal residual"),
+                    (right, residuals[1], "dual residual"),
+                )
+            )
+        ]
+        self.objective_line_, self.primal_line_, self.dual_line_ = lines
+        for owner in (ax, right):
+            dress(owner)
+        right.spines["right"].set_visible(True)
+        right.grid(False)  # two grids that do not meet would only confuse
+        if rows[0].min() > 0 and rows[0].max() > DECADE * rows[0].min():
+            ax.set_yscale("log")
+        if not np.isnan(residuals).all():
+            right.set_yscale("log")
+        ax.set_xlabel("iteration")
+        ax.set_ylabel("objective (hinge loss)", color=COLOURS[0])
+        ax.tick_params(axis="y", labelcolor=COLOURS[0])  # which line goes with which axis
+        right.set_ylabel("residuals (relative)")
+        ax.xaxis.set_major_locator(load_matplotlib("ticker").MaxNLocator(**WHOLE_NUMBERS))
+        # Above the axes, since matplotlib looks for a free spot among the lines of one axis only.
+        named = [
+            line for line, values in zip(lines, rows, strict=True) if not np.isnan(values).all()
+        ]
+        right.legend(
+            handles=named, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize="small"
+        )
+        ax.set_title(self.title, pad=28)
+        return self
+
+
+def drawable(rows: FloatArray) -> BoolArray:
+    """Return which iterations of an objective and residuals (3, n_iter) have all that the fit has.
+
+    A residual that is NaN throughout is none of the fit's; of the residuals there must be one.
+    """
+    known = np.asarray(np.isfinite(rows))
+    has = np.asarray(known.any(axis=1))
+    if not (has[0] and has[1:].any()):
+        return np.zeros(rows.shape[1], dtype=bool)
+    return np.asarray(known[has].all(axis=0))

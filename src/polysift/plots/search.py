@@ -1,0 +1,300 @@
+"""The display of a search: its validation curves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from polysift.estimators.models import check_type
+from polysift.estimators.search import FPCClassifierCV
+from polysift.plots.base import (
+    COLOURS,
+    GREY,
+    INK,
+    STYLES,
+    axes_for,
+    dress,
+    load_matplotlib,
+    number_text,
+    ticks_at,
+)
+from polysift.plots.curves import Curve, curve_of, groups_of, order_of
+from polysift.runtime.parameters import check_choice
+from polysift.runtime.types import FloatArray
+from polysift.selection.scoring import score_name
+
+PARAMETERS = {
+    "degree": "degree of the kernel",
+    "n_centers": "number of centers",
+    "max_iter": "iterations at most (max_iter)",
+    "rho": "rho, relative to trace(G) / n (None: the solver's own)",
+}
+"""What a search can be drawn over, with the labels of the axes."""
+
+
+class SearchCurveDisplay:
+    """The validation curve of a search: the best score at each value of one parameter.
+
+    Use ``from_estimator`` to make one.
+
+    Parameters
+    ----------
+    curves : list of Curve
+        The lines.
+    param : {"degree", "n_centers", "max_iter", "rho"}
+        The parameter.
+    score_name : str, default="accuracy"
+        What the scores are.
+    chosen : tuple of a value and a score, default=None
+        Where the chosen candidate is.
+    n_splits : int, default=None
+        The number of splits, for the legend.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib Axes and Figure
+        Where it was drawn.
+    lines_ : list of matplotlib Line2D
+        One per curve.
+    bands_ : list of matplotlib PolyCollection or ErrorbarContainer
+        One standard error on either side of each curve: a band, or a bar where the curve is a
+        point; empty with one split.
+    screened_ : list of matplotlib Line2D
+        The open markers, of each curve that has any.
+    chosen_ : matplotlib Line2D or None
+        The mark of the chosen candidate.
+
+    See Also
+    --------
+    FPCClassifierCV : The search.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from polysift import FPCClassifierCV
+    >>> from polysift.datasets import make_bayes_curve
+    >>> from polysift.plots import SearchCurveDisplay
+    >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
+    >>> search = FPCClassifierCV((1, 2, 3), solvers="paper", random_state=0).fit(X, y)
+    >>> display = SearchCurveDisplay.from_estimator(search, "degree", ax=Figure().subplots())
+    >>> [curve.label for curve in display.curves]
+    ['minmax, paper', 'quantile, paper']
+    """
+
+    lines_: list[Any]
+    bands_: list[Any]
+    screened_: list[Any]
+    chosen_: Any
+
+    def __init__(
+        self,
+        curves: list[Curve],
+        *,
+        param: str,
+        score_name: str = "accuracy",
+        chosen: tuple[Any, float] | None = None,
+        n_splits: int | None = None,
+    ) -> None:
+        self.curves = curves
+        self.param = param
+        self.score_name = score_name
+        self.chosen = chosen
+        self.n_splits = n_splits
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: FPCClassifierCV,
+        param: str = "degree",
+        *,
+        by: str | None = None,
+        ax: Any = None,
+    ) -> SearchCurveDisplay:
+        """Draw the curve of a fitted search.
+
+        A point is the best mean score of all finished candidates with this value, whatever their
+        other parameters. Where all of them were left before their end, it is the best score as
+        they were left, with an open marker: a candidate run to its end may have done better.
+
+        Parameters
+        ----------
+        estimator : FPCClassifierCV
+            The search.
+        param : {"degree", "n_centers", "max_iter", "rho"}, default="degree"
+            The parameter.
+        by : {"scaler", "solver", None}, default=None
+            What has a line for each of its values. None is scaler and solver, or the scaler alone
+            where they make more lines than there are colours.
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        SearchCurveDisplay
+            The display, drawn.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> from polysift import FPCClassifierCV
+        >>> from polysift.datasets import make_bayes_curve
+        >>> from polysift.plots import SearchCurveDisplay
+        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
+        >>> search = FPCClassifierCV(degrees=(1, 2, 3), solvers="paper", random_state=0).fit(X, y)
+        >>> ax = Figure().subplots()
+        >>> display = SearchCurveDisplay.from_estimator(search, "degree", by="scaler", ax=ax)
+        >>> display.ax_.get_title()
+        'Best score at each degree'
+        """
+        check_type(f"{cls.__name__} draws", estimator, FPCClassifierCV)
+        check_choice("param", param, tuple(PARAMETERS))
+        check_choice("by", by, ("scaler", "solver", None))
+        check_is_fitted(estimator, "cv_results_")
+        results = estimator.cv_results_
+        groups = groups_of(results["params"], ("scaler", "solver") if by is None else (by,))
+        if len(groups) > len(COLOURS):
+            groups = groups_of(results["params"], ("scaler",))
+        best = estimator.best_index_
+        curves = [curve_of(results, param, label, members) for label, members in groups.items()]
+        display = cls(
+            [curve for curve in curves if curve.values],  # a time limit may leave none
+            param=param,
+            score_name=score_name(estimator.scoring),
+            chosen=(results["params"][best][param], float(results["mean_test_score"][best])),
+            n_splits=estimator.n_splits_,
+        )
+        return display.plot(ax)
+
+    def plot(self, ax: Any = None) -> SearchCurveDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; None makes a figure.
+
+        Returns
+        -------
+        SearchCurveDisplay
+            The display.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> from polysift import FPCClassifierCV
+        >>> from polysift.datasets import make_bayes_curve
+        >>> from polysift.plots import SearchCurveDisplay
+        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
+        >>> search = FPCClassifierCV(degrees=(1, 2, 3), solvers="paper", random_state=0).fit(X, y)
+        >>> display = SearchCurveDisplay.from_estimator(search, ax=Figure().subplots())
+        >>> display.score_name = "share of right answers"
+        >>> display.plot(Figure().subplots()).ax_.get_ylabel()
+        'share of right answers'
+        """
+        # Bands leave a legend no room. In a figure of ours it has its own place beside them; in
+        # given axes it stays inside, since what lies beside those is not ours.
+        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if ax is None else {}
+        self.ax_ = ax = axes_for(ax, figsize=(8.4, 4.6))
+        self.figure_ = ax.figure
+        self.lines_, self.bands_, self.screened_, self.chosen_ = [], [], [], None
+        for number, curve in enumerate(self.curves):
+            self._draw(curve, number)
+        if self.chosen is not None:
+            value, score = self.chosen
+            (self.chosen_,) = ax.plot(
+                self._positions([value]),
+                [score],
+                "*",
+                color=INK,
+                markeredgecolor="white",
+                markersize=15,
+                label=f"chosen: {self._named(value)}",
+                zorder=5,
+            )
+        dress(ax)
+        ax.set(
+            xlabel=PARAMETERS[self.param],
+            ylabel=self.score_name,
+            title=f"Best score at each {self.param}",
+        )
+        self._set_ticks()
+        ax.legend(handles=self._handles(), fontsize="small", framealpha=0.9, **place)
+        return self
+
+    def _draw(self, curve: Curve, number: int) -> None:
+        ax, x = self.ax_, self._positions(curve.values)
+        colour, marker, dash = STYLES[number % len(STYLES)]
+        (line,) = ax.plot(
+            x,
+            curve.scores,
+            color=colour,
+            marker=marker,
+            ls=dash,
+            label=curve.label,
+            markevery=np.flatnonzero(curve.finished).tolist(),
+            zorder=3,
+        )
+        self.lines_.append(line)
+        if np.isfinite(curve.errors).any():
+            self.bands_.append(self._draw_errors(x, curve, colour, number))
+        if not curve.finished.all():
+            # Larger and below the lines, so as not to hide what another curve has in this place.
+            (screened,) = ax.plot(
+                x[~curve.finished],
+                curve.scores[~curve.finished],
+                ls="none",
+                marker=marker,
+                markerfacecolor="none",
+                markeredgecolor=colour,
+                markeredgewidth=1.3,
+                markersize=9,
+                zorder=2.5,
+            )
+            self.screened_.append(screened)
+
+    def _draw_errors(self, x: FloatArray, curve: Curve, colour: str, number: int) -> Any:
+        if len(x) == 1:  # a band over a point has no width; bars in one place differ in their caps
+            style = {"fmt": "none", "capsize": 4 + 3 * number, "elinewidth": 1.0}
+            return self.ax_.errorbar(x, curve.scores, curve.errors, ecolor=colour, **style)
+        low, high = curve.scores - curve.errors, curve.scores + curve.errors
+        faint = load_matplotlib("colors").to_rgba(colour, 0.1)
+        edge = load_matplotlib("colors").to_rgba(colour, 0.35)
+        return self.ax_.fill_between(x, low, high, facecolor=faint, edgecolor=edge, lw=0.7)
+
+    def _handles(self) -> list[Any]:
+        """Return what the legend explains: the lines, then what all of them have."""
+        handles = list(self.lines_)
+        if self.bands_:
+            splits = "the splits" if self.n_splits is None else f"{self.n_splits} splits"
+            patch = load_matplotlib("patches").Patch
+            handles.append(patch(color=GREY, alpha=0.3, lw=0, label=f"± 1 std. error, {splits}"))
+        if self.screened_:
+            mark = {"ls": "none", "marker": "o", "markerfacecolor": "none", "color": GREY}
+            label = "open: screened out,\nscore when stopped"
+            handles.append(load_matplotlib("lines").Line2D([], [], **mark, label=label))
+        return handles if self.chosen_ is None else [*handles, self.chosen_]
+
+    def _values(self) -> list[Any]:
+        values = {value for curve in self.curves for value in curve.values}
+        return sorted(values if self.chosen is None else values | {self.chosen[0]}, key=order_of)
+
+    def _positions(self, values: list[Any]) -> FloatArray:
+        """Return where values lie: numbers at themselves, those of rho side by side."""
+        if self.param != "rho":
+            return np.array(values, dtype=float)
+        places = {value: place for place, value in enumerate(self._values())}
+        return np.array([places[value] for value in values], dtype=float)
+
+    def _named(self, value: Any) -> str:
+        return f"{self.param} {'None' if value is None else number_text(value)}"
+
+    def _set_ticks(self) -> None:
+        values = self._values()
+        if self.param == "rho":  # None has no place on a scale of numbers, and 0 none on a log one
+            names = ["None" if value is None else number_text(value) for value in values]
+            self.ax_.set_xticks(range(len(values)), names)
+            self.ax_.set_xlim(-0.5, len(values) - 0.5)
+            return
+        ticks_at(self.ax_, values, may_be_log=self.param != "degree")

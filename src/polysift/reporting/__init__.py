@@ -1,0 +1,1 @@
+"""How good a model is, and one HTML page about it."""

@@ -1,0 +1,162 @@
+"""The sections of a report on what the model is, and how to make it again."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import platform
+import re
+from datetime import datetime
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from polysift import __version__
+from polysift.reporting.case import SHOWN_CLASSES, Case, Section, noted
+from polysift.reporting.page import (
+    SPACE,
+    Markup,
+    beside,
+    facts,
+    joined,
+    listing,
+    paragraph,
+    shortened,
+    table,
+)
+
+UNREPEATABLE = {
+    "time_limit": "time_limit struck",
+    "interrupted": "it was interrupted",
+    "callback": "a callback stopped it",
+}
+"""Ends of a fit that another run need not meet at the same iteration."""
+
+
+def model_section(case: Case) -> Section:
+    """Return the section on the model and its parameters."""
+    model, fitted = case.model, case.fitted
+    entries = [
+        ("Degree", f"{model.degree_}"),
+        ("Centers", f"{model.n_centers_:,}"),
+        ("Scaler", model.scaler or "none"),
+        ("Solver", model.solver),
+    ]
+    if hasattr(model, "rho_"):
+        entries.append(("rho, absolute", f"{model.rho_:.4g}"))
+    if getattr(model, "gram_", "exact") == "sampled":
+        entries.append(("Gram matrix", f"of a sample of the rows, {model.n_products_} products"))
+    if case.seed is not None:
+        entries.append(("Seed", f"{case.seed}"))
+    if hasattr(model, "n_iter_"):
+        entries.append(("Iterations", f"{model.n_iter_:,}"))
+        entries.append(("Status", model.status_message_))
+    defaults = _defaults(fitted)
+    params = fitted.get_params(deep=False)
+    changed = [name for name in defaults if not _same(params[name], defaults[name])]
+    rows = [
+        (name, noted(value, f"default: {_code(defaults[name])}") if name in changed else value)
+        for name, value in ((name, _code(params[name])) for name in defaults)
+    ]
+    marked = [number for number, name in enumerate(defaults) if name in changed]
+    caption = f"Parameters of {case.kind}; marked where not the default"
+    heads = ("parameter", "value")
+    shown = table(heads, rows, caption=caption, kind="parameters", marked=marked)
+    return "model", "Model", beside(facts(entries), shown)
+
+
+def _defaults(fitted: Any) -> dict[str, Any]:
+    found = inspect.signature(type(fitted).__init__).parameters.values()
+    return {item.name: item.default for item in found if item.name != "self"}
+
+
+def _same(value: Any, default: Any) -> bool:
+    return type(value) is type(default) and repr(value) == repr(default)
+
+
+def _code(value: Any) -> str:
+    """Return a parameter as Python writes it, arrays by their shape."""
+    if isinstance(value, np.generic):
+        return repr(value.item())
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_code(k)}: {_code(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple) and len(value) <= SHOWN_CLASSES:
+        inside = ", ".join(map(_code, value))
+        if isinstance(value, list):
+            return f"[{inside}]"
+        return f"({inside},)" if len(value) == 1 else f"({inside})"
+    if isinstance(value, list | tuple) or hasattr(value, "shape"):
+        size = f"shape {value.shape}" if hasattr(value, "shape") else f"length {len(value)}"
+        return f"{type(value).__name__} of {size}"
+    if isinstance(value, str):
+        text = repr(value)
+        return text if '"' in text or "\\" in text else f'"{text[1:-1]}"'
+    shown = getattr(value, "__name__", None) or repr(value)
+    return shortened(re.sub(" at 0x[0-9a-fA-F]+", "", shown), 200)
+
+
+def _is_literal(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_is_literal, [*value.keys(), *value.values()]))
+    if isinstance(value, list | tuple):
+        return len(value) <= SHOWN_CLASSES and all(map(_is_literal, value))
+    return value is None or isinstance(value, bool | int | float | str | np.generic)
+
+
+def reproduce_section(case: Case) -> Section:
+    """Return the section on how to make the model again."""
+    parts = []
+    if case.command is not None:
+        parts.append(listing(case.command))
+    else:
+        parts.append(listing(_snippet(case, case.fitted)))
+        if case.search is not None:
+            parts.append(paragraph("The chosen model alone, without the search:"))
+            parts.append(listing(_snippet(case, case.model)))
+    status = case.fitted.__dict__.get("status_")
+    if status in UNREPEATABLE:
+        words = f"It ended early ({UNREPEATABLE[status]}), so another run may end elsewhere."
+        parts.append(paragraph(words, kind="note"))
+    if getattr(case.fitted, "warm_start", False):
+        words = (
+            "With warm_start=True a fit goes on from the one before, which must be repeated too."
+        )
+        parts.append(paragraph(words, kind="note"))
+    return "reproduce", "Reproduce", joined(parts)
+
+
+def _snippet(case: Case, fitted: Any) -> str:
+    """Return code that makes the same model again."""
+    defaults, params = _defaults(fitted), fitted.get_params(deep=False)
+    lines = []
+    for name, default in defaults.items():
+        if name in ("random_state", "verbose", "checkpoint") or _same(params[name], default):
+            continue
+        known, text = _is_literal(params[name]), _code(params[name])
+        lines.append(f"    {name}={text}," if known else f"    {name}=...,  # {text}")
+    if case.seed is not None:
+        lines.append(f"    random_state={case.seed},")
+    kind, origin = type(fitted).__name__, case.summary.get("origin")
+    size = f"{case.model.n_features_in_:,} features"
+    if "rows" in case.summary:
+        size = f"{case.summary['rows']:,} rows, {size}"
+    made = "\n".join(["model = " + kind + "(", *lines, ")"])
+    if origin is None:
+        return f"from polysift import {kind}\n\n{made}\nmodel.fit(X, y)  # {size}"
+    opened = f"data = open_data({_code(str(origin))}, target=...)  # {size}"
+    return f"from polysift import {kind}, open_data\n\n{opened}\n{made}\nmodel.fit(data)"
+
+
+def versions_section(case: Case) -> Section:
+    """Return the section on versions and dates."""
+    now = datetime.now().astimezone()
+    stamp = f"{now:%Y-%m-%d %H:%M} (UTC{now:%z})"
+    made = Markup(f'<time datetime="{now.isoformat(timespec="seconds")}">{stamp}</time>')
+    packages = ("numpy", "scipy", "scikit-learn", "matplotlib")
+    entries: list[tuple[str, Any]] = [("This report was made", made), ("polysift", __version__)]
+    entries += [(name, version(name)) for name in packages]
+    entries.append(("Python", platform.python_version()))
+    machine = f"{platform.system()}{SPACE}{platform.release()}, {platform.machine()}"
+    entries.append(("Machine", f"{machine}, {os.cpu_count()} cores"))
+    return "versions", "Versions", facts(entries)

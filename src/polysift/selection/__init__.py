@@ -1,0 +1,1 @@
+"""The choice of parameters: candidates, compared by successive halving on rows held out."""

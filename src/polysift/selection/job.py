@@ -1,0 +1,246 @@
+"""What to search and within which limits: from the parameters of a search to a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from polysift.data.source import DataSource
+from polysift.engine.backend import Place
+from polysift.engine.budget import parse_memory_limit
+from polysift.features.feature_map import AUTO_CENTERS, MapSpec, check_centers, check_degree
+from polysift.features.kernels import degree_bound
+from polysift.features.scalers import SCALERS, needs_sketch
+from polysift.runtime.fingerprint import digest
+from polysift.runtime.parallel import usable_jobs
+from polysift.runtime.parameters import check_choice, check_flag, check_integer, check_real, listed
+from polysift.runtime.types import FloatArray
+from polysift.selection.scoring import Scorer, check_scorer
+from polysift.selection.tracks import Track
+from polysift.solvers.admm import Settings
+from polysift.training.calibrators import CALIBRATIONS
+from polysift.training.job import check_solver_numbers, place_of, seed_of, solver_settings
+
+SEARCHED = ("paper", "converged")
+"""Solvers whose iterates a search can compare."""
+
+PAPER_ITERATIONS = 5
+LEAST_AUTO_DEGREE = 5
+AUTO_SIZES = 5
+LEAST_AUTO_SIZE = 30
+
+SEARCH_PARAMETERS = (
+    "degrees",
+    "n_centers",
+    "scalers",
+    "rhos",
+    "solvers",
+    "max_iter",
+    "scoring",
+    "screen",
+    "one_standard_error",
+    "refit",
+    "calibration",
+    "alpha",
+    "beta",
+    "tol",
+    "class_weight",
+)
+"""What a checkpoint compares, besides the centers and the splits."""
+
+
+@dataclass(frozen=True)
+class SearchJob:
+    """The checked parameters of a search.
+
+    Attributes
+    ----------
+    degrees : list of int
+        The degrees, ascending.
+    strict : bool
+        Whether a degree that overflows is an error, or is left out.
+    n_centers : list of int or None
+        The numbers of centers; None means the default.
+    centers : str or ndarray of shape (n, d)
+        A scheme, or the centers themselves in the units of the data.
+    scalers : list of str or None
+        The kinds of scaler.
+    rhos : list of float or None
+        Ratios relative to trace(G) / n; None is the solver's own.
+    solvers : list of str
+        The solvers.
+    iterations : list of int
+        Where candidates of the converged mode are read off, ascending.
+    solver_settings : callable
+        Takes solver, rho and max_iter as a namespace, a total weight, and a dtype.
+    screen : bool
+        Whether the worse candidates stop early.
+    scorer : callable or None
+        A scikit-learn scorer; None is accuracy.
+    cv, groups : object
+        See ``make_rounds``.
+    one_standard_error, refit : bool
+        How to choose, and whether to fit the choice to all rows.
+    calibration : str or None
+        How to make probabilities of out-of-fold scores, if at all.
+    seed : int
+        The seed of centers and of a validation part.
+    class_weight, threads, memory_limit, time_limit, checkpoint, parameters, show, place
+        As in ``Job``.
+    """
+
+    degrees: list[int]
+    strict: bool
+    n_centers: list[int] | None
+    centers: str | FloatArray
+    scalers: list[str | None]
+    rhos: list[float | None]
+    solvers: list[str]
+    iterations: list[int]
+    solver_settings: Callable[[Any, float, Any], Settings]
+    screen: bool
+    scorer: Scorer | None
+    cv: Any
+    groups: Any
+    one_standard_error: bool
+    refit: bool
+    calibration: str | None
+    seed: int
+    class_weight: Any
+    threads: int
+    memory_limit: int
+    time_limit: float | None
+    checkpoint: Any
+    parameters: dict[str, Any]
+    show: bool
+    place: Place
+
+    def map_spec(self, scaler: str | None, degree: int) -> MapSpec:
+        """Return the feature map of one scaler and degree, with the most centers."""
+        most = None if self.n_centers is None else max(self.n_centers)
+        return MapSpec(degree, most, self.centers, scaler, self.seed)
+
+    def tracks(self, available: int) -> list[Track]:
+        """Return the ways to solve where there are so many centers."""
+        reads = {"paper": (PAPER_ITERATIONS,), "converged": tuple(self.iterations)}
+        return [
+            Track(n, rho, solver, reads[solver])
+            for n in self._sizes(available)
+            for rho in self.rhos
+            for solver in self.solvers
+        ]
+
+    def _sizes(self, available: int) -> list[int]:
+        if self.n_centers is not None:
+            return sorted({min(n, available) for n in self.n_centers})
+        most = min(available, AUTO_CENTERS)
+        halves = {most >> k for k in range(AUTO_SIZES)}
+        return sorted(n for n in halves if n >= min(LEAST_AUTO_SIZE, most))
+
+    def settings(self, track: Track, m: float, dtype: Any) -> Settings:
+        """Return the solver's settings for a track, and rows of total weight m."""
+        chosen = SimpleNamespace(solver=track.solver, rho=track.rho, max_iter=track.reads[-1])
+        return self.solver_settings(chosen, m, dtype)
+
+
+def check_search_parameters(estimator: Any) -> None:
+    """Check what needs no data, before any is read."""
+    check_scorer(estimator.scoring)
+    _degrees(estimator.degrees, 1)
+    _sizes(estimator.n_centers)
+    for name, choices in (("scalers", SCALERS), ("solvers", SEARCHED)):
+        for value in listed(name, getattr(estimator, name)):
+            check_choice(name, value, choices)
+    for rho in listed("rhos", estimator.rhos):
+        if rho is not None:
+            check_real("rhos", rho, positive=False)
+    for count in listed("max_iter", estimator.max_iter):
+        check_integer("max_iter", count)
+    for name in ("refit", "screen", "one_standard_error"):
+        check_flag(name, getattr(estimator, name))
+    check_choice("calibration", estimator.calibration, (*CALIBRATIONS, None))
+    check_solver_numbers(estimator)
+
+
+def _degrees(value: Any, bound: int) -> list[int]:
+    if isinstance(value, str):
+        if value not in ("auto", "paper"):
+            raise ValueError(
+                f"degrees must be 'auto', 'paper', an integer or a list of integers; got {value!r}."
+            )
+        return list(range(1, (max(bound, LEAST_AUTO_DEGREE) if value == "auto" else bound) + 1))
+    return sorted({check_degree(degree, "degrees") for degree in listed("degrees", value)})
+
+
+def _sizes(value: Any) -> list[int] | None:
+    if isinstance(value, str) and value == "auto":
+        return None
+    hint = ' Or use n_centers="auto".'
+    sizes = listed("n_centers", value)
+    return sorted({check_integer("n_centers", n, hint=hint) for n in sizes})
+
+
+def _scalers(value: Any, source: DataSource) -> list[str | None]:
+    scalers = list(dict.fromkeys(listed("scalers", value)))
+    if source.sparse:  # where a zero does not stay zero, sparse rows would be filled
+        scalers = [scaler for scaler in scalers if not needs_sketch(scaler)]
+    if not scalers:
+        raise ValueError(
+            f"scalers={value!r} needs dense rows. Use 'minmax', 'standard' or None, or pass "
+            "X.toarray()."
+        )
+    return scalers
+
+
+def _merged_settings(estimator: Any, chosen: Any, m: float, dtype: Any) -> Settings:
+    for name in ("alpha", "beta", "tol"):
+        setattr(chosen, name, getattr(estimator, name))
+    return solver_settings(chosen, m, dtype)
+
+
+def _scorer_name(scoring: Any) -> str:
+    """Return a scorer's name, which a function's text with its address is not."""
+    name = getattr(scoring, "__qualname__", None)
+    return repr(scoring) if name is None else f"{scoring.__module__}.{name}"
+
+
+def search_job(estimator: Any, source: DataSource, groups: Any) -> SearchJob:
+    """Return the job of a search over a source."""
+    centers = check_centers(estimator.centers, source.n_features)
+    parameters = {name: repr(getattr(estimator, name)) for name in SEARCH_PARAMETERS}
+    parameters["centers"] = centers if isinstance(centers, str) else digest(centers)
+    parameters["scoring"] = _scorer_name(estimator.scoring)
+    bound = degree_bound(source.n_rows, source.n_features)
+    rhos = [None if rho is None else float(rho) for rho in listed("rhos", estimator.rhos)]
+    return SearchJob(
+        degrees=_degrees(estimator.degrees, bound),
+        strict=not isinstance(estimator.degrees, str),
+        n_centers=_sizes(estimator.n_centers),
+        centers=centers,
+        scalers=_scalers(estimator.scalers, source),
+        rhos=list(dict.fromkeys(rhos)),
+        solvers=list(dict.fromkeys(listed("solvers", estimator.solvers))),
+        iterations=sorted({int(count) for count in listed("max_iter", estimator.max_iter)}),
+        solver_settings=partial(_merged_settings, estimator),
+        screen=bool(estimator.screen),
+        scorer=check_scorer(estimator.scoring),
+        cv=estimator.cv,
+        groups=None if groups is None else np.asarray(groups),
+        one_standard_error=bool(estimator.one_standard_error),
+        refit=bool(estimator.refit),
+        calibration=estimator.calibration,
+        seed=seed_of(estimator),
+        class_weight=estimator.class_weight,
+        threads=usable_jobs(estimator.n_jobs),
+        memory_limit=parse_memory_limit(estimator.memory_limit),
+        time_limit=estimator.time_limit,
+        checkpoint=estimator.checkpoint,
+        parameters=parameters,
+        show=bool(estimator.verbose),
+        place=place_of(estimator.engine),
+    )

@@ -1,0 +1,166 @@
+"""scikit-learn's scorers on scores that are there already."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import get_scorer, get_scorer_names
+
+from polysift.engine.sums import predicted_codes
+from polysift.runtime.types import FloatArray, IntArray
+from polysift.training.calibration import cross_fitted
+
+Scorer = Callable[..., float]
+
+
+class ScoredRows(ClassifierMixin, BaseEstimator):
+    """A classifier that has scored its rows before: what a scorer is given.
+
+    Its "X" are row numbers. Probabilities are made when they are asked for.
+    """
+
+    def __init__(
+        self, classes: Any, scores: FloatArray, probabilities: Callable[[], FloatArray]
+    ) -> None:
+        self.classes, self.scores, self.probabilities = classes, scores, probabilities
+        self.classes_ = classes
+
+    def decision_function(self, X: IntArray) -> FloatArray:
+        """Return the scores of rows."""
+        scores = self.scores[X[:, 0]]
+        return scores[:, 0] if scores.shape[1] == 1 else scores
+
+    def predict(self, X: IntArray) -> Any:
+        """Return the classes of rows."""
+        return self.classes_[predicted_codes(self.scores[X[:, 0]])]
+
+    def predict_proba(self, X: IntArray) -> FloatArray:
+        """Return cross-fitted probabilities of rows."""
+        return self.probabilities()[X[:, 0]]
+
+
+def check_scorer(scoring: Any) -> Scorer | None:
+    """Return a scorer; None for plain accuracy, which needs none."""
+    if scoring is None or (isinstance(scoring, str) and scoring == "accuracy"):
+        return None
+    if isinstance(scoring, str) and scoring not in get_scorer_names():
+        raise ValueError(
+            f"scoring={scoring!r} is no scorer that scikit-learn knows. Take one of "
+            f"{', '.join(map(repr, ('accuracy', 'balanced_accuracy', 'roc_auc', 'f1')))} or of "
+            "sklearn.metrics.get_scorer_names(), or a callable scorer(estimator, X, y)."
+        )
+    if not (isinstance(scoring, str) or callable(scoring)):
+        raise ValueError(
+            f"scoring must be None, a scorer's name or a callable scorer(estimator, X, y), just "
+            f"one of them; got {scoring!r}."
+        )
+    module = str(getattr(scoring, "__module__", ""))
+    if module.startswith("sklearn.metrics.") and not module.endswith("_scorer"):
+        raise ValueError(
+            f"scoring={scoring.__name__} is a metric, not a scorer: wrap it with "
+            "sklearn.metrics.make_scorer."
+        )
+    return get_scorer(scoring)
+
+
+class HeldOutScorer:
+    """Scores held-out rows, split by split.
+
+    Parameters
+    ----------
+    scorer : callable or None
+        A scikit-learn scorer; None is accuracy.
+    codes : ndarray of shape (m,)
+        The class of each row.
+    classes : ndarray
+        The classes.
+    weights : ndarray of shape (m,) or None
+        How often each row counts.
+    calibration : str
+        How scores become probabilities, for scorers that ask for them.
+    """
+
+    def __init__(
+        self,
+        scorer: Scorer | None,
+        codes: IntArray,
+        classes: Any,
+        weights: FloatArray | None,
+        calibration: str,
+    ) -> None:
+        self._scorer, self._codes, self._classes = scorer, codes, classes
+        self._weights, self._calibration = weights, calibration
+        self._takes_weights = weights is not None and _takes_weights(scorer)
+
+    def __call__(self, scores: FloatArray, cells: IntArray, n_splits: int) -> FloatArray:
+        """Return the score of each split; ``scores`` (m, K) are those of held-out rows."""
+        present = cells if self._weights is None else np.where(self._weights > 0, cells, -1)
+        if self._scorer is None:
+            return self._accuracy(scores, present, n_splits)
+        made: list[FloatArray] = []
+
+        def probabilities() -> FloatArray:
+            if not made:
+                folds = np.where(present < n_splits, present, -1)
+                kind, codes = self._calibration, self._codes
+                made.append(
+                    cross_fitted(kind, scores, codes, len(self._classes), self._weights, folds)
+                )
+            return made[0]
+
+        model = ScoredRows(self._classes, scores, probabilities)
+        return np.array(
+            [self._score(model, np.flatnonzero(present == s), s) for s in range(n_splits)]
+        )
+
+    def _accuracy(self, scores: FloatArray, cells: IntArray, n_splits: int) -> FloatArray:
+        right = predicted_codes(scores) == self._codes
+        counted = (cells >= 0) & (cells < n_splits)
+        places, right = cells[counted], right[counted]
+        if self._weights is None:
+            return np.bincount(places, right, n_splits) / np.bincount(places, minlength=n_splits)
+        weights = self._weights[counted]
+        total = np.bincount(places, weights, n_splits)
+        return np.bincount(places, weights * right, n_splits) / total
+
+    def _score(self, model: ScoredRows, rows: IntArray, split: int) -> float:
+        assert self._scorer is not None
+        y = self._classes[self._codes[rows]]
+        weights: dict[str, Any] = {}
+        if self._takes_weights and self._weights is not None:
+            weights = {"sample_weight": self._weights[rows]}
+        value = self._scorer(model, rows[:, np.newaxis], y, **weights)
+        try:
+            value = float(value)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"scoring must return a number; it returned {type(value).__name__}."
+            ) from None
+        if not np.isfinite(value):
+            found = len(np.unique(y))
+            why = " It has one class only: use stratified folds, or fewer." if found == 1 else ""
+            raise ValueError(f"scoring gives {value} on the test part of split {split} of cv.{why}")
+        return value
+
+
+def _takes_weights(scorer: Scorer | None) -> bool:
+    if scorer is None:
+        return True
+    function = getattr(scorer, "_score_func", scorer)
+    try:
+        return "sample_weight" in inspect.signature(function).parameters
+    except (TypeError, ValueError):  # a built-in without a signature
+        return False
+
+
+def score_name(scoring: Any) -> str:
+    """Return what the scores of a scorer are called."""
+    if scoring is None or isinstance(scoring, str):
+        return scoring or "accuracy"
+    metric = getattr(scoring, "_score_func", scoring)  # of what make_scorer returns
+    name = getattr(metric, "__name__", "score")
+    return f"negative {name}" if getattr(scoring, "_sign", 1) < 0 else name

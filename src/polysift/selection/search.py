@@ -1,0 +1,287 @@
+"""The search: a stage per scaler and degree, the choice among all candidates, the refit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from polysift.data.source import DataSource
+from polysift.engine.budget import Shape
+from polysift.engine.sums import GramSums
+from polysift.features.feature_map import FeatureMap, MapSpec
+from polysift.features.scalers import needs_sketch
+from polysift.runtime.checkpoints import Checkpoint
+from polysift.runtime.fingerprint import digest
+from polysift.runtime.parallel import Pool, single_threaded_blas
+from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
+from polysift.runtime.types import FloatArray
+from polysift.selection.candidates import Row, SearchResult, choose, seconds_alone, standard_error
+from polysift.selection.job import SearchJob
+from polysift.selection.refit import Kept, refit, refit_round
+from polysift.selection.scoring import HeldOutScorer
+from polysift.selection.stage import Stage, Workshop
+from polysift.selection.tracks import Stopped
+from polysift.solvers.result import Status
+from polysift.training.fit import how_to_go_on
+from polysift.training.folds import Round, make_rounds
+from polysift.training.preparation import Prepared, prepare
+
+BEHIND = 0.5
+"""How far behind the best of other feature maps a track may be to go on, in standard errors."""
+
+
+def search(source: DataSource, job: SearchJob) -> SearchResult:
+    """Run a search."""
+    with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
+        try:
+            prepared = _prepare(source, job, monitor)
+        except OutOfTime as late:
+            raise TimeoutError(_too_late(job, late.phase)) from None
+        codes, weights, classes = prepared.data.codes, prepared.weights, prepared.classes
+        rounds = make_rounds(job.cv, codes, weights, classes, groups=job.groups, seed=job.seed)
+        kind = job.calibration or "sigmoid"
+        scorer = HeldOutScorer(job.scorer, codes, classes, weights, kind)
+        checkpoint = None
+        if job.checkpoint is not None:
+            checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, rounds))
+        try:
+            shop = Workshop(source, job, prepared, rounds, monitor, checkpoint, scorer)
+            return _Search(shop).run()
+        except WorkersLostError as lost:
+            raise WorkersLostError(f"{lost} {how_to_go_on(job.checkpoint)}") from lost
+        finally:
+            if checkpoint is not None:
+                checkpoint.close()
+
+
+def _prepare(source: DataSource, job: SearchJob, monitor: Monitor) -> Prepared:
+    """Survey the rows once for all stages."""
+    specs = [job.map_spec(job.scalers[0], degree) for degree in job.degrees]
+
+    def demand(spec: MapSpec) -> tuple[bool, int]:
+        scheme, n = spec.resolve(source.n_features)
+        return scheme in ("first", "random"), n
+
+    widest = max(specs, key=demand)
+    by_rows, n = demand(widest)
+    shape = Shape.of(
+        source,
+        min(n, source.n_rows) if by_rows else n,
+        1,
+        weighted=source.has_weights or job.class_weight is not None,
+        quantiles=needs_sketch(*job.scalers),
+    )
+    resources = job.place.fit_in(job.memory_limit, shape, job.threads)
+    digests = job.checkpoint is not None
+    questions = replace(
+        widest.questions(source.n_features, labels=True, digest=digests),
+        quantiles=needs_sketch(*job.scalers),
+    )
+    with Pool(resources.threads, resources.in_flight) as pool:
+        return prepare(source, questions, job.class_weight, job.place, pool, monitor)
+
+
+class _Search:
+    """A search under way."""
+
+    def __init__(self, shop: Workshop) -> None:
+        self._shop, self._job = shop, shop.job
+        self._done: list[tuple[str | None, int]] = []
+        self._rows: list[Row] = []
+        self._kept: Kept | None = None
+        self._refit_seconds = 0.0
+        self._restore()
+
+    def run(self) -> SearchResult:
+        """Run all stages, choose, refit."""
+        job, monitor = self._job, self._shop.monitor
+        if job.one_standard_error and np.isinf(self._error(Row({}, np.zeros(self._shop.n_splits)))):
+            raise ValueError(
+                "one_standard_error=True needs two splits or more, or accuracy as the score: cv "
+                "has one split only. Set cv=5, say."
+            )
+        self._check_memory(self._most_centers(), job.memory_limit)
+        status = self._run_stages()
+        order = list(product(job.scalers, job.degrees))
+        self._rows.sort(key=lambda row: order.index((row.params["scaler"], row.params["degree"])))
+        best = choose(self._rows, job.one_standard_error, self._validation_rows())
+        if best is None:
+            if status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            raise TimeoutError(_too_late(job, monitor.title))
+        monitor.title = "refit"
+        monitor.lift()  # half a model would not be the best candidate
+        model = refit(self._shop, self._rows[best].params, self._kept) if job.refit else None
+        classes = self._shop.prepared.classes
+        alone = seconds_alone(self._rows)
+        return SearchResult(self._rows, best, classes, status, model, monitor.timings(), alone)
+
+    def _run_stages(self) -> Status | None:
+        """Run what is not done yet; return why it ended early, if it did.
+
+        High degrees come first: on large data they win, and then others are soon left behind.
+        """
+        stages = list(product(reversed(self._job.degrees), self._job.scalers))
+        try:
+            for number, (degree, scaler) in enumerate(stages):
+                title = f"{scaler or 'no scaler'}, degree {degree} ({number + 1} of {len(stages)})"
+                self._shop.monitor.title = title
+                if (scaler, degree) not in self._done:
+                    self._run_stage(scaler, degree)
+        except Stopped as stop:
+            return stop.status
+        except OutOfTime:
+            return Status.TIME_LIMIT
+        except KeyboardInterrupt:
+            if choose(self._rows) is None:
+                raise
+            return Status.INTERRUPTED
+        return None
+
+    def _run_stage(self, scaler: str | None, degree: int) -> None:
+        monitor = self._shop.monitor
+        spec = self._job.map_spec(scaler, degree)
+        try:
+            feature_map = self._shop.feature_map(spec)
+        except ValueError:  # it overflows
+            if self._job.strict or degree == self._job.degrees[0]:
+                raise
+            return
+        scheme, _ = spec.resolve(self._shop.source.n_features)
+        limit = self._room(feature_map)
+        stage = Stage(self._shop, scaler, degree, scheme, feature_map, self._bar(), limit)
+        monitor.reserve(self._refit_seconds)
+        try:
+            stage.run()
+        finally:
+            self._rows += stage.rows
+        stage.price()
+        best = choose(self._rows)
+        if best is not None:
+            params = self._rows[best].params
+            if (params["scaler"], params["degree"]) == (scaler, degree):
+                self._keep(stage, self._rows[best])
+        self._done.append((scaler, degree))
+        self._save(scaler, degree)
+        self._tell(stage.rows, best)
+
+    def _tell(self, rows: list[Row], best: int | None) -> None:
+        """Report the best candidate of a stage, and of all so far."""
+        own = choose(rows)
+        if own is None or best is None:
+            return
+        p = rows[own].params
+        self._shop.monitor.note(
+            f"{self._shop.monitor.title}: {rows[own].mean:.5g} with n_centers={p['n_centers']}, "
+            f"solver={p['solver']!r}; best so far {self._rows[best].mean:.5g}"
+        )
+
+    def _keep(self, stage: Stage, best: Row) -> None:
+        """Keep what the refit of the best so far will use, and note how long it will take."""
+        scaler, degree = best.params["scaler"], best.params["degree"]
+        self._refit_seconds = best.iterations * stage.sweep_seconds
+        if self._job.calibration is not None:
+            self._refit_seconds *= 2.0  # the models without a fold advance along
+        if not self._shop.rounds[0].complete:
+            self._refit_seconds += stage.gram_seconds
+        elif self._job.refit and stage.sums is not None:
+            self._kept = Kept(scaler, degree, stage.sums)
+
+    def _room(self, feature_map: FeatureMap) -> int:
+        """Return what a stage may allocate; Gram matrices that leave it too little are let go."""
+        limit = self._job.memory_limit
+        if self._kept is None:
+            return limit
+        room = limit - self._kept.sums.G.nbytes
+        try:
+            self._check_memory(feature_map.n_centers, room)
+        except MemoryError:
+            self._kept = None
+            return limit
+        return room
+
+    def _check_memory(self, n: int, limit: int) -> None:
+        """Raise if a stage with n centers, or its refit, needs more than ``limit`` bytes."""
+        job, shop = self._job, self._shop
+        last = refit_round(shop)
+        rounds = shop.rounds if last is None else [*shop.rounds, last]
+        folds = 0 if last is None or job.calibration is None else last.n_splits
+        shape = replace(
+            shop.shape(n, max(round_.n_cells for round_ in rounds)),
+            lanes=max(1 + folds, *(round_.n_splits for round_ in shop.rounds)),
+        )
+        job.place.fit_in(limit, shape, job.threads)
+
+    def _most_centers(self) -> int:
+        job, found = self._job, self._shop.prepared.found
+        specs = [job.map_spec(None, degree) for degree in job.degrees]
+        n = max(spec.resolve(self._shop.source.n_features)[1] for spec in specs)
+        return n if found.candidates is None else min(n, max(len(found.candidates.keys), 1))
+
+    def _bar(self) -> float:
+        """Return the score below which a track is left behind at a rung."""
+        best = choose(self._rows)
+        if best is None:
+            return -np.inf
+        return self._rows[best].mean - BEHIND * self._error(self._rows[best])
+
+    def _error(self, row: Row) -> float:
+        return standard_error(row, self._validation_rows())
+
+    def _validation_rows(self) -> float | None:
+        """Return the weight of the validation part, where there is one only and accuracy counts."""
+        if self._shop.n_splits > 1 or self._job.scorer is not None:
+            return None
+        held_out = self._shop.rounds[0].cells == 0
+        weights = self._shop.prepared.weights
+        return float(held_out.sum() if weights is None else weights @ held_out)
+
+    def _save(self, scaler: str | None, degree: int) -> None:
+        """Save what is done, and drop what only an unfinished stage needs."""
+        checkpoint = self._shop.checkpoint
+        if checkpoint is None:
+            return
+        rows = [vars(row) | {"scores": list(row.scores)} for row in self._rows]
+        values: dict[str, Any] = {"done": self._done, "rows": rows, "kept": None}
+        values["refit_seconds"] = self._refit_seconds
+        arrays: dict[str, FloatArray] = {}
+        if self._kept is not None:
+            values["kept"] = [self._kept.scaler, self._kept.degree]
+            arrays = {"G": self._kept.sums.G, "Aty": self._kept.sums.Aty}
+        checkpoint.save("search", arrays, values)
+        checkpoint.drop(f"*-{scaler}-{degree}-*")
+
+    def _restore(self) -> None:
+        checkpoint = self._shop.checkpoint
+        saved = None if checkpoint is None else checkpoint.load("search")
+        if saved is None:
+            return
+        arrays, values = saved
+        self._done = [(scaler, degree) for scaler, degree in values["done"]]
+        self._rows = [Row(**row | {"scores": np.array(row["scores"])}) for row in values["rows"]]
+        self._refit_seconds = values["refit_seconds"]
+        if values["kept"] is not None:
+            scaler, degree = values["kept"]
+            self._kept = Kept(scaler, degree, GramSums(arrays["G"], arrays["Aty"]))
+
+
+def _fingerprint(job: SearchJob, prepared: Prepared, rounds: list[Round]) -> dict[str, Any]:
+    """Return what tells this search from any other fit."""
+    return {
+        **job.parameters,
+        **prepared.fingerprint(),
+        "search": True,
+        "seed": job.seed,
+        "splits": digest(*(round_.cells for round_ in rounds)),
+    }
+
+
+def _too_late(job: SearchJob, where: str) -> str:
+    kept = "" if job.checkpoint is None else f" The checkpoint {job.checkpoint} keeps what is done."
+    return (
+        f"time_limit={job.time_limit:g} s struck before a first candidate was finished (in: "
+        f"{where}).{kept} Raise time_limit, or search less: fewer degrees, scalers or centers."
+    )

@@ -1,0 +1,227 @@
+"""One stage of a search: the tournament of one feature map, over all splits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from polysift.data.source import DataSource
+from polysift.data.training_set import TrainingSet
+from polysift.engine.budget import Resources, Shape
+from polysift.engine.compiled import MANY_PASSES, worthwhile
+from polysift.engine.local import Engine
+from polysift.engine.sums import GramSums
+from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
+from polysift.features.scalers import needs_sketch
+from polysift.runtime.checkpoints import Checkpoint
+from polysift.runtime.parallel import Pool
+from polysift.runtime.progress import Monitor
+from polysift.selection.candidates import Row
+from polysift.selection.halving import FEW, Ground, Tournament
+from polysift.selection.job import SearchJob
+from polysift.selection.scoring import HeldOutScorer
+from polysift.selection.tracks import Outcome, Track
+from polysift.training.folds import Round
+from polysift.training.preparation import Prepared
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What all parts of a search work with."""
+
+    source: DataSource
+    job: SearchJob
+    prepared: Prepared
+    rounds: list[Round]
+    monitor: Monitor
+    checkpoint: Checkpoint | None
+    scorer: HeldOutScorer
+
+    @property
+    def n_splits(self) -> int:
+        """The number of splits, over all rounds."""
+        return sum(round_.n_splits for round_ in self.rounds)
+
+    def feature_map(self, spec: MapSpec) -> FeatureMap:
+        """Return a feature map, learned from the one survey."""
+        return build_feature_map(spec, self.prepared.found, self.source.dtype)
+
+    def shape(self, n: int, cells: int) -> Shape:
+        """Return what the memory of a tournament depends on, but for its lanes."""
+        data = self.prepared.data
+        shape = Shape.of(
+            self.source,
+            n,
+            data.n_columns,
+            weighted=data.weights is not None,
+            quantiles=needs_sketch(*self.job.scalers),
+        )
+        return replace(shape, cells=cells)
+
+    def engine(
+        self,
+        data: TrainingSet,
+        feature_map: FeatureMap,
+        pool: Pool,
+        resources: Resources,
+        suffix: str,
+    ) -> Engine:
+        """Return an engine whose states are saved under names with this suffix."""
+        return self.job.place.engine(
+            data,
+            feature_map,
+            pool,
+            resources,
+            monitor=self.monitor,
+            checkpoint=self.checkpoint,
+            suffix=suffix,
+        )
+
+
+class Stage:
+    """The candidates of one scaler and degree.
+
+    Parameters
+    ----------
+    shop : Workshop
+        What to work with.
+    scaler, degree, scheme
+        What the candidates have in common.
+    feature_map : FeatureMap
+        The feature map with the most centers.
+    bar : float
+        The score below which a track is left behind at a rung.
+    memory_limit : int
+        Bytes that may be allocated.
+
+    Attributes
+    ----------
+    rows : list of Row
+        The candidates; filled as results come in, so that a stop loses none.
+    sums : GramSums or None
+        The Gram matrices of the first round.
+    gram_seconds, sweep_seconds : float
+        What the Gram matrices of the first round took, and what a sweep of one lane takes.
+    """
+
+    def __init__(
+        self,
+        shop: Workshop,
+        scaler: str | None,
+        degree: int,
+        scheme: str,
+        feature_map: FeatureMap,
+        bar: float,
+        memory_limit: int,
+    ) -> None:
+        self._shop, self._map, self._bar = shop, feature_map, bar
+        self._memory_limit = memory_limit
+        self._name = f"-{scaler}-{degree}"
+        self._tracks = shop.job.tracks(feature_map.n_centers)
+        common: dict[str, Any] = {"degree": degree, "scaler": scaler}
+        if scheme != "given":
+            common["centers"] = scheme
+        self._by_key = {
+            (track, read): Row(
+                common
+                | {
+                    "n_centers": track.n,
+                    "solver": track.solver,
+                    "rho": track.rho,
+                    "max_iter": read,
+                },
+                np.full(shop.n_splits, np.nan),
+            )
+            for track in self._tracks
+            for read in track.reads
+        }
+        self.rows = list(self._by_key.values())
+        self.sums: GramSums | None = None
+        self.gram_seconds = self.sweep_seconds = 0.0
+
+    def run(self) -> None:
+        """Run the tournament, round by round; the first decides how far each track goes."""
+        outcomes: list[Outcome] = []
+        for number, round_ in enumerate(self._shop.rounds):
+            outcomes.append(Outcome())
+            try:
+                last = outcomes[0].last if number else None
+                self._run_round(number, round_, last, outcomes[-1])
+            finally:
+                self._take_in(outcomes)
+        for row in self.rows:
+            row.screened = not row.finished
+
+    def _run_round(
+        self, number: int, round_: Round, last: dict[Track, int] | None, outcome: Outcome
+    ) -> None:
+        shop, job, tracks = self._shop, self._shop.job, self._tracks
+        data = replace(shop.prepared.data, cells=round_.cells, n_cells=round_.n_cells)
+        wanted = min(len(tracks), FEW * len(job.solvers)) if job.screen else len(tracks)
+        resources, at_once = job.place.fit_lanes(
+            self._memory_limit,
+            shop.shape(self._map.n_centers, round_.n_cells),
+            round_.n_splits,
+            wanted,
+            job.threads,
+            store="converged" in job.solvers,
+        )
+        fused = worthwhile(shop.source.n_rows, self._map.n_centers, MANY_PASSES)
+        resources = replace(resources, fused=fused)
+        name = f"{self._name}-{number}"
+        bytes_per_track = 8 * shop.source.n_rows * data.n_columns
+        with Pool(resources.threads, resources.in_flight) as pool:
+            engine = shop.engine(data, self._map, pool, resources, name)
+            before = shop.monitor.seconds.get("Gram matrix", 0.0)
+            sums = engine.gram()
+            if number == 0:
+                self.gram_seconds = shop.monitor.seconds["Gram matrix"] - before
+                self.sums, self.sweep_seconds = sums, engine.sweep_seconds()
+            ground = Ground(
+                engine=engine,
+                sums=sums,
+                round=round_,
+                settings=lambda track, m: job.settings(track, m, shop.source.dtype),
+                score=lambda scores: shop.scorer(scores, round_.cells, round_.n_splits),
+                pool=pool,
+                monitor=shop.monitor,
+                checkpoint=shop.checkpoint,
+                name=name,
+                n_columns=data.n_columns,
+                tracks_at_once=at_once,
+                scores_at_once=max(1, self._memory_limit // 4 // bytes_per_track),
+                bar=self._bar,
+            )
+            Tournament(ground, outcome).run(tracks, screen=job.screen, last=last)
+
+    def _take_in(self, outcomes: list[Outcome]) -> None:
+        """Bring the candidates up to date with the rounds so far."""
+        rounds = self._shop.rounds
+        for key, row in self._by_key.items():
+            standings = [outcome.standings.get(key) for outcome in outcomes]
+            known = [standing for standing in standings if standing is not None]
+            if not known:
+                continue
+            scores = np.concatenate([standing.scores for standing in known])
+            row.scores[: len(scores)] = scores
+            counts = [len(standing.scores) for standing in known]
+            row.iterations = float(np.average([s.iterations for s in known], weights=counts))
+            row.finished = len(known) == len(rounds) and all(s.finished for s in known)
+
+    def price(self) -> None:
+        """Note what each candidate would cost alone on a split, by what this stage's parts took."""
+        rounds, rows = self._shop.rounds, self._shop.source.n_rows
+        learned = [
+            np.count_nonzero((round_.cells >= 0) & (round_.cells != split))
+            for round_ in rounds
+            for split in range(round_.n_splits)
+        ]
+        share = float(np.mean(learned)) / rows
+        gram = self.gram_seconds * rows / np.count_nonzero(rounds[0].cells >= 0)
+        for row in self.rows:
+            relative = row.params["n_centers"] / self._map.n_centers
+            survey = self._shop.monitor.seconds.get("survey", 0.0)
+            row.fixed_seconds = share * (survey + gram * relative**2)
+            row.iteration_seconds = share * self.sweep_seconds * relative

@@ -1,0 +1,1 @@
+"""One fit, from checked parameters to a result: job, plan, preparation, folds, calibration."""

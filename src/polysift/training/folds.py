@@ -1,0 +1,218 @@
+"""Splits of the rows, arranged so that one pass serves as many of them as possible.
+
+A round is a run of splits whose test parts do not overlap, and whose training parts are all the
+other rows: k-fold cross-validation is one round, repeated k-fold one per repetition. The rows of a
+round fall into cells, one per test part and one for the rows that are always learned from, so that
+the Gram matrices of the cells, from one pass, add up to that of any training part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
+
+from polysift.data.labels import shown
+from polysift.runtime.types import FloatArray, IntArray
+
+Split = tuple[IntArray, IntArray]
+
+
+@dataclass(frozen=True)
+class Round:
+    """Splits that share the passes over the data.
+
+    Attributes
+    ----------
+    cells : ndarray of shape (m,)
+        The split that each row is held out in; ``n_splits`` for a row that never is, and -1 for
+        one that takes no part.
+    n_splits : int
+        How many splits there are.
+    complete : bool
+        Whether every row of positive weight takes part.
+    """
+
+    cells: IntArray
+    n_splits: int
+    complete: bool
+
+    @property
+    def n_cells(self) -> int:
+        """The number of cells, with that of rows which are always learned from."""
+        return self.n_splits + bool((self.cells == self.n_splits).any())
+
+
+def stratified_folds(codes: IntArray, weights: FloatArray | None, k: int) -> Round:
+    """Return k folds of the rows of positive weight, each with its share of every class."""
+    present = np.arange(len(codes)) if weights is None else np.flatnonzero(weights > 0)
+    counts = np.bincount(codes[present])
+    fewest = int(counts.min())
+    cells = np.full(len(codes), -1, dtype=np.int32)
+    if fewest >= k:
+        splits = StratifiedKFold(k).split(np.empty((len(present), 0)), codes[present])
+        for fold, (_, test) in enumerate(splits):
+            cells[present[test]] = fold
+    else:  # a rare class: deal the rows out, class after class
+        order = np.argsort(codes[present], kind="stable")
+        cells[present[order]] = np.arange(len(present)) % k
+    return Round(cells, k, True)
+
+
+def make_rounds(
+    cv: Any,
+    codes: IntArray,
+    weights: FloatArray | None,
+    classes: Any,
+    *,
+    groups: Any = None,
+    seed: int = 0,
+) -> list[Round]:
+    """Return the rounds of cross-validation.
+
+    Parameters
+    ----------
+    cv : int, float, splitter or iterable of (training rows, test rows)
+        The number of stratified folds, the share of rows in a single validation part, or what
+        scikit-learn takes.
+    codes : ndarray of shape (m,)
+        The class of each row.
+    weights : ndarray of shape (m,) or None
+        The rows' weights; those of weight zero are not there.
+    classes : ndarray
+        The classes, for messages.
+    groups : array-like of shape (m,), optional
+        For splitters that keep groups together.
+    seed : int
+        For a single validation part.
+    """
+    splits = list(_splits(cv, codes, weights, classes, groups, seed))
+    if not splits:
+        raise ValueError(f"cv={cv!r} yields no split.")
+    present = np.ones(len(codes), dtype=bool) if weights is None else weights > 0
+    for number, (train, test) in enumerate(splits):
+        _check_split(number, train[present[train]], test[present[test]], codes, classes)
+    return list(_rounds(splits, present))
+
+
+def _splits(
+    cv: Any, codes: IntArray, weights: FloatArray | None, classes: Any, groups: Any, seed: int
+) -> Iterable[Split]:
+    if isinstance(cv, bool | np.bool_ | str):
+        raise ValueError(_wrong_cv(cv))
+    rows = np.arange(len(codes))
+    if cv is None or isinstance(cv, Real):
+        rows = rows if weights is None else np.flatnonzero(weights > 0)
+        splitter = _counted(5 if cv is None else cv, codes[rows], classes, seed)
+    else:
+        try:
+            splitter = check_cv(cv, codes, classifier=True)
+        except ValueError:
+            raise ValueError(_wrong_cv(cv)) from None
+    seen = np.maximum(codes[rows], 0)  # a row of weight zero may have no class
+    try:
+        pairs = list(splitter.split(np.empty((len(rows), 0)), seen, groups))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"cv={cv!r} cannot split these rows: {error}") from None
+    m = len(rows)
+    return ((rows[_rows(train, m)], rows[_rows(test, m)]) for train, test in pairs)
+
+
+def _wrong_cv(cv: Any) -> str:
+    return (
+        "cv must be a number of folds (2 or more), the share of rows for one validation part "
+        "(between 0 and 1), a scikit-learn splitter, or pairs of training and test rows; got "
+        f"{cv!r}."
+    )
+
+
+def _counted(cv: Any, codes: IntArray, classes: Any, seed: int) -> Any:
+    counts = np.bincount(codes, minlength=len(classes))
+    rarest = int(counts.argmin())
+    if isinstance(cv, int | np.integer):
+        if cv < 2:
+            raise ValueError(_wrong_cv(cv))
+        if cv > len(codes):
+            raise ValueError(
+                f"cv={cv} folds need at least {cv} rows; got {len(codes)}. Set cv to "
+                f"{len(codes)} or less."
+            )
+        if counts[rarest] < min(cv, 2) or counts.max() < cv:
+            _refuse_rare(f"cv={cv} folds", classes, counts, rarest)
+        return StratifiedKFold(int(cv))
+    if not 0.0 < float(cv) < 1.0:
+        raise ValueError(_wrong_cv(cv))
+    if counts[rarest] < 2:
+        _refuse_rare("A validation part", classes, counts, rarest)
+    return StratifiedShuffleSplit(1, test_size=float(cv), random_state=seed % 2**32)
+
+
+def _refuse_rare(what: str, classes: Any, counts: IntArray, rarest: int) -> None:
+    raise ValueError(
+        f"{what} cannot hold every class: class {shown(classes[rarest : rarest + 1])} has "
+        f"{counts[rarest]} row(s) only. Lower cv, or join rare classes."
+    )
+
+
+def _rows(given: Any, m: int) -> IntArray:
+    """Return row numbers, also where a mask was given."""
+    rows = np.asarray(given)
+    if rows.dtype == bool:
+        rows = np.flatnonzero(rows)
+    if rows.ndim != 1 or rows.dtype.kind not in "iu" or (len(rows) and not rows.min() >= 0):
+        raise ValueError("cv must yield pairs of arrays of row numbers, training and test.")
+    if len(rows) and rows.max() >= m:
+        raise ValueError(f"cv names row {rows.max()}, but there are {m} rows, counted from 0.")
+    if len(np.unique(rows)) < len(rows):
+        raise ValueError("cv names a row twice in one part. Give it a sample_weight of 2 instead.")
+    return rows
+
+
+def _check_split(
+    number: int, train: IntArray, test: IntArray, codes: IntArray, classes: Any
+) -> None:
+    counts = np.bincount(codes[train], minlength=len(classes))
+    if len(test) == 0 or len(train) == 0:
+        part = "test" if len(test) == 0 else "training"
+        raise ValueError(f"The {part} part of split {number} of cv is empty.")
+    if (counts == 0).any():
+        missing = classes[counts == 0]
+        has = f"holds one class only, {shown(classes[counts > 0])}"
+        if np.count_nonzero(counts) > 1:
+            has = f"lacks class {shown(missing[:1])}"
+        raise ValueError(
+            f"The training part of split {number} of cv {has}, so nothing can be learned about "
+            "the other. Use stratified folds (cv=5), fewer folds, or shuffle the rows."
+        )
+    if np.intersect1d(train, test).size:
+        raise ValueError(f"The training and test parts of split {number} of cv share rows.")
+
+
+def _rounds(splits: list[Split], present: Any) -> Iterable[Round]:
+    """Put consecutive splits together as long as they fit."""
+    cells = np.empty(0, dtype=np.int32)  # -2 for a row that has not been in a test part yet
+    count = 0
+    for train, test in splits:
+        both = np.zeros(len(present), dtype=bool)
+        both[train] = both[test] = True
+        if count and np.array_equal(both, cells != -1) and (cells[test] == -2).all():
+            cells[test] = count
+            count += 1
+            continue
+        if count:
+            yield _finished(cells, count, present)
+        cells = np.where(both, np.int32(-2), np.int32(-1))
+        cells[test] = 0
+        count = 1
+    yield _finished(cells, count, present)
+
+
+def _finished(cells: IntArray, count: int, present: Any) -> Round:
+    cells[cells == -2] = count
+    complete = bool((cells[present] >= 0).all())
+    cells[~present] = -1
+    return Round(cells, count, complete)

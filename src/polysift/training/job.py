@@ -1,0 +1,222 @@
+"""From a classifier's parameters to a job for the training, and from its result to warnings."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+from scipy.linalg import LinAlgWarning
+from sklearn.exceptions import ConvergenceWarning
+
+from polysift.data.source import DataSource
+from polysift.engine.backend import HERE, Place
+from polysift.engine.budget import parse_memory_limit
+from polysift.features.feature_map import check_map_spec
+from polysift.runtime.checkpoints import stored_seed
+from polysift.runtime.fingerprint import digest
+from polysift.runtime.parallel import usable_jobs
+from polysift.runtime.parameters import (
+    check_choice,
+    check_integer,
+    check_n_jobs,
+    check_real,
+    check_seed,
+)
+from polysift.solvers.admm import RHO_FLOOR, Settings
+from polysift.solvers.result import Result, Status
+from polysift.training.calibrators import CALIBRATIONS
+from polysift.training.plan import Job
+
+SOLVERS = ("paper", "converged", "newton")
+GRAMS = ("exact", "sampled", "auto")
+ENGINES = ("local", "ray")
+
+FLOAT32_MULTIPLE = 640.0
+"""The converged mode's rho for float32 rows, in units of the floor: 100 eps32^2 trace(G).
+
+Directions of the features that are smaller than their rounding are noise; with less the iterations
+fit it, and then drift.
+"""
+
+MODEL_PARAMETERS = (
+    "degree",
+    "n_centers",
+    "scaler",
+    "solver",
+    "alpha",
+    "beta",
+    "rho",
+    "max_iter",
+    "tol",
+    "class_weight",
+    "calibration",
+    "gram",
+)
+"""What a checkpoint compares, besides the centers."""
+
+
+def check_solver_parameters(estimator: Any) -> None:
+    """Check what needs no data, before any is read."""
+    check_choice("solver", estimator.solver, SOLVERS)
+    check_choice("gram", estimator.gram, GRAMS)
+    if estimator.solver == "newton" and estimator.gram == "sampled":
+        raise ValueError(
+            "gram='sampled' cannot go with solver='newton', which has its own way to do with "
+            "some of the rows. Use gram='exact' or 'auto', or solver='converged'."
+        )
+    check_solver_numbers(estimator)
+    if estimator.rho is not None:
+        check_real("rho", estimator.rho, positive=False)
+    if estimator.max_iter is not None:
+        check_integer("max_iter", estimator.max_iter)
+    check_choice("calibration", estimator.calibration, (*CALIBRATIONS, None))
+    if estimator.calibration is not None and estimator.warm_start:
+        raise ValueError(
+            "warm_start=True cannot go with calibration: the models without a fold would start "
+            "from one that has seen it. Drop one of the two."
+        )
+
+
+def check_solver_numbers(estimator: Any) -> None:
+    """Check the parameters that a classifier and a search share."""
+    check_real("alpha", estimator.alpha, positive=True)
+    for name, positive in (("beta", True), ("tol", False), ("time_limit", True)):
+        value = getattr(estimator, name)
+        if value is not None:
+            check_real(name, value, positive=positive)
+    if estimator.class_weight is not None and not isinstance(estimator.class_weight, dict):
+        check_choice("class_weight", estimator.class_weight, ("balanced", None))
+    check_n_jobs(estimator.n_jobs)
+    check_engine(estimator.engine)
+
+
+def solver_settings(estimator: Any, total_weight: float, dtype: Any) -> Settings:
+    """Return the solver's settings for rows of this total weight and dtype."""
+    alpha, beta, tol, max_iter = (
+        getattr(estimator, name) for name in ("alpha", "beta", "tol", "max_iter")
+    )
+    if estimator.solver == "paper":
+        beta = 1.0 if beta is None else beta
+        if not np.isfinite(alpha / beta):
+            raise ValueError(f"alpha / beta overflows: alpha={alpha}, beta={beta}.")
+        return Settings(
+            beta=beta,
+            rho=alpha / beta if estimator.rho is None else None,
+            relative_rho=estimator.rho,
+            max_iter=5 if max_iter is None else max_iter,
+            tol=5e-4 if tol is None else tol,
+        )
+    if estimator.solver == "newton":
+        return Settings(
+            beta=1.0,
+            relative_rho=estimator.rho,
+            floor_multiple=alpha,
+            max_iter=300 if max_iter is None else max_iter,
+            tol=1e-3 if tol is None else tol,
+            until_converged=True,
+            newton=True,
+        )
+    return Settings(
+        beta=0.1 / total_weight if beta is None else beta,
+        relative_rho=estimator.rho,
+        floor_multiple=alpha * (1.0 if dtype == np.float64 else FLOAT32_MULTIPLE),
+        relax=1.7,
+        max_iter=300 if max_iter is None else max_iter,
+        tol=1e-3 if tol is None else tol,
+        until_converged=True,
+    )
+
+
+def seed_of(estimator: Any) -> int:
+    """Return the seed to use: with a checkpoint, the one that an interrupted fit has drawn."""
+    stored = None
+    if estimator.random_state is None:
+        stored = stored_seed(estimator.checkpoint)
+    return check_seed(estimator.random_state) if stored is None else stored
+
+
+def check_engine(engine: Any) -> None:
+    """Raise unless this names an engine, or is one."""
+    is_object = hasattr(engine, "open") and not isinstance(engine, type)
+    if not (engine in ENGINES if isinstance(engine, str) else is_object):
+        raise ValueError(
+            f"engine must be {' or '.join(map(repr, ENGINES))}, or an engine such as "
+            f"polysift.RayCluster(); got {engine!r}."
+        )
+
+
+def place_of(engine: Any) -> Place:
+    """Return where to work, by the parameter ``engine``."""
+    check_engine(engine)
+    if engine == "local":
+        return HERE
+    if engine == "ray":
+        from polysift.cluster.ray_cluster import RayCluster
+
+        engine = RayCluster()
+    return cast(Place, engine.open())
+
+
+def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
+    """Return the job of fitting an estimator to a source; without a seed one is found."""
+    if seed is None:
+        seed = seed_of(estimator)
+    spec = check_map_spec(estimator, source.n_features, seed)
+    parameters = {name: repr(getattr(estimator, name)) for name in MODEL_PARAMETERS}
+    given = None if isinstance(spec.centers, str) else digest(spec.centers)
+    parameters["centers"] = str(given or spec.centers)
+    return Job(
+        spec=spec,
+        settings=partial(solver_settings, estimator),
+        class_weight=estimator.class_weight,
+        threads=usable_jobs(estimator.n_jobs),
+        memory_limit=parse_memory_limit(estimator.memory_limit),
+        time_limit=estimator.time_limit,
+        checkpoint=estimator.checkpoint,
+        parameters=parameters,
+        show=bool(estimator.verbose),
+        calibration=estimator.calibration,
+        place=place_of(estimator.engine),
+        gram=estimator.gram,
+    )
+
+
+def warn_about(estimator: Any, result: Result, stacklevel: int) -> None:
+    """Warn of what a user should know; nothing else in the package warns."""
+    if result.rho_raised:
+        least = RHO_FLOOR * np.finfo(float).eps * estimator.n_centers_
+        warnings.warn(
+            f"alpha / beta was raised to rho_ = {result.rho:.3g}: anything smaller drowns in "
+            "the rounding errors of the Gram matrix. The model is sound, but its steps are not "
+            "exactly those of the alpha you asked for. To choose the ratio yourself, set "
+            f"rho={1.5 * least:.0e} or more; to need none, lower degree or n_centers.",
+            LinAlgWarning,
+            stacklevel=stacklevel,
+        )
+    go_on = "Fit again with warm_start=True to go on."
+    if estimator.checkpoint is not None:
+        go_on = "Fit again with the same checkpoint to go on."
+    if result.status is Status.INTERRUPTED:
+        warnings.warn(
+            f"The fit was interrupted after {result.n_iter} iterations; the latest model is "
+            f"kept. {go_on}",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
+    if estimator.solver != "paper" and result.status is Status.MAX_ITER:
+        last = {name: column[-1] for name, column in result.history.items()}
+        if estimator.solver == "newton":
+            found = f"about {last['dual_residual']:.2g} of the loss above its minimum; that"
+        else:
+            found = (
+                f"with a primal residual of {last['primal_residual']:.2g} and a dual one of "
+                f"{last['dual_residual']:.2g}; both"
+            )
+        warnings.warn(
+            f"solver='{estimator.solver}' stopped at max_iter={result.n_iter} {found} "
+            "should fall below tol. Raise max_iter, or tol if the model is good enough.",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )

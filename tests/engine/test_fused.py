@@ -1,0 +1,270 @@
+"""The compiled loops, against NumPy's."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+
+import solving
+from clusters import Shaky
+from polysift import FPCClassifier
+from polysift.cluster.engine import DistributedEngine
+from polysift.cluster.partitions import cut_into_stretches
+from polysift.cluster.pieces import Pieces
+from polysift.data.training_set import ArraySource
+from polysift.engine import compiled
+from polysift.engine.local import LocalEngine
+from polysift.engine.problems import Lane
+from polysift.features.feature_map import BlockFeatures, MapSpec, build_feature_map
+from polysift.features.survey import survey
+from polysift.runtime.parallel import Pool
+from polysift.runtime.progress import Monitor
+from solving import problem
+
+pytest.importorskip("numba")
+
+
+def engines(data, feature_map, **options):
+    return [LocalEngine(data, feature_map, Pool(1), fused=fused, **options) for fused in (0, 1)]
+
+
+def swept(engine, lanes, u, times=3):
+    """Return the sums of the last of some sweeps, and the state after it."""
+    engine.begin(len(lanes))
+    for _ in range(times):
+        sums = engine.sweep(lanes, u)
+    return {**vars(sums), "state": np.array(engine.state)}
+
+
+def assert_alike(found, expected, dtype):
+    """To rounding: sums of thousands of terms, of which some cancel."""
+    rtol = 2e-4 if dtype == np.float32 else 1e-10
+    for name, value in expected.items():
+        scale = max(np.abs(value).max(initial=0.0), 1e-3)
+        np.testing.assert_allclose(found[name], value, rtol=0, atol=rtol * scale, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("m", "d", "n", "degree"),
+    [
+        (1, 1, 1, 1),  # one of each
+        (1000, 1, 1, 3),
+        (33, 2, 55, 9),  # a tile and one row
+        (5003, 8, 101, 6),  # nothing divides
+        (3001, 17, 40, 3),  # just beyond what is unrolled
+        (700, 60, 300, 2),
+    ],
+)
+def test_gram_and_sweep_are_numpys_to_rounding(m, d, n, degree, dtype):
+    data, feature_map = problem(m, d, n, degree, dtype)
+    plain, fused = engines(data, feature_map)
+    expected, found = plain.gram(), fused.gram()
+    rtol = 1e-5 if dtype == np.float32 else 1e-13
+    np.testing.assert_allclose(found.G, expected.G, rtol=rtol)
+    np.testing.assert_allclose(found.Aty, expected.Aty, rtol=0, atol=rtol * expected.Aty.max() * m)
+    u = np.random.default_rng(1).normal(size=(n, 1)) / expected.G.max() ** 0.5 * m**0.5
+    for lane in (Lane(n, 0.1, 1.7), Lane(n, float(m), 1.0)):
+        assert_alike(swept(fused, [lane], u), swept(plain, [lane], u), dtype)
+    found, expected = ({"Gu": e.product([lane], u)} for e in (fused, plain))
+    assert_alike(found, expected, dtype)
+
+
+@pytest.mark.parametrize("kind", ["minmax", "standard", "quantile", None])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_scaling(kind, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3)).astype(dtype)
+    X[:, 1], X[:100, 2] = 2.0, X[0, 2]  # a constant, and ties
+    source = ArraySource(X)
+    spec = MapSpec(2, 5, "random", kind, 0)
+    with Pool(1) as pool:
+        found = survey(source, spec.questions(3, labels=False), pool)
+    features = BlockFeatures(build_feature_map(spec, found, dtype), dtype)
+    rows = (3 * rng.normal(size=(200, 3))).astype(dtype)  # some lie outside
+    expected = features.rows(rows)
+    same = np.testing.assert_array_equal
+    if kind == "quantile":
+        same = partial(np.testing.assert_allclose, rtol=1e-6 if dtype == np.float32 else 1e-12)
+    fused = compiled.FusedRows(features)
+    rows.flags.writeable = False
+    for given in (rows, np.asfortranarray(rows), rows[::-1][::-1]):
+        same(fused._scaled(given), expected)
+
+
+@pytest.mark.parametrize("degree", [1, 4, 5, 7, 10])
+def test_powers(degree):
+    data, feature_map = problem(50, 3, 7, degree, float)
+    plain, fused = engines(data, feature_map)
+    np.testing.assert_allclose(fused.gram().G, plain.gram().G, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_lanes_folds_and_classes(dtype):
+    m, n = 2500, 40
+    rng = np.random.default_rng(3)
+    more = {"cells": rng.integers(-1, 3, m), "n_cells": 3, "weights": rng.random(m)}
+    data, feature_map = problem(m, 8, n, 6, dtype, **more)
+    data = replace(data, codes=rng.integers(0, 3, m), n_classes=3)
+    lanes = [Lane(n, 0.1, 1.7), Lane(n, 0.5, 1.0, 0), Lane(20, 3.0, 1.5, 2)]
+    u = rng.normal(size=(n, 9)) * 1e-2
+    u[20:, 6:] = 0.0
+    plain, fused = engines(data, feature_map)
+    assert_alike(swept(fused, lanes, u), swept(plain, lanes, u), dtype)
+
+
+@pytest.mark.parametrize("lane", [Lane(40, 0.1, 1.7), Lane(40, 0.1, 1.7, 1), Lane(25, 0.1, 1.7)])
+def test_one_lane_with_weights(lane):
+    m, n = 2500, 40
+    rng = np.random.default_rng(3)
+    weights = rng.integers(0, 3, m).astype(float)
+    cells = rng.integers(-1, 3, m)
+    data, feature_map = problem(m, 8, n, 6, float, cells=cells, n_cells=3, weights=weights)
+    u = np.zeros((n, 1))
+    u[: lane.n] = rng.normal(size=(lane.n, 1)) * 1e-2
+    plain, fused = (
+        {**swept(e, [lane], u), "Gu": e.product([lane], u)} for e in engines(data, feature_map)
+    )
+    here = weights > 0  # nobody asks for the others' state
+    plain["state"], fused["state"] = plain["state"][here], fused["state"][here]
+    assert_alike(fused, plain, np.float64)
+
+
+def test_rows_without_weight_may_be_anything():
+    weights = np.ones(3000)
+    weights[5:7] = 0.0
+    data, feature_map = problem(3000, 8, 40, 6, np.float32, weights=weights, scaler=None)
+    data.source.rows(next(data.source.parts())[1])[5:7] = 3e38  # their features overflow
+    u = np.full((40, 1), 1e-4)
+    with np.errstate(over="ignore"):
+        sums = swept(engines(data, feature_map)[1], [Lane(40, 0.1, 1.7)], u)
+    assert all(np.isfinite(value).all() for value in sums.values())
+
+
+@pytest.mark.parametrize(("d", "degree"), [(8, 6), (60, 2)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.usefixtures("threaded")
+def test_same_bits_with_kept_features_threads_and_workers(d, degree, dtype):
+    data, feature_map = problem(9000, d, 40, degree, dtype)
+    u, lanes = np.full((40, 1), 1e-3), [Lane(40, 0.1, 1.7)]
+    first = engines(data, feature_map)[1]
+    expected, product = swept(first, lanes, u), first.product(lanes, u)
+    pieces = Pieces(Shaky(), data.source, cut_into_stretches(data.source.shards(), 1))
+    others = [
+        LocalEngine(data, feature_map, Pool(1), fused=True, store=True),
+        LocalEngine(data, feature_map, Pool(3), fused=True),
+        DistributedEngine(data, feature_map, pieces, monitor=Monitor(), fused=True),
+        DistributedEngine(data, feature_map, pieces, monitor=Monitor(), fused=True, store=True),
+    ]
+    for engine in others:
+        engine.begin(1)
+        for _ in range(2):
+            engine.sweep(lanes, u)
+        for name, value in vars(engine.sweep(lanes, u)).items():
+            np.testing.assert_array_equal(value, expected[name])
+        np.testing.assert_array_equal(engine.product(lanes, u), product)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"solver": "converged", "max_iter": 40}])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_fit(parameters, classes):
+    rng = np.random.default_rng(0)
+    X = rng.random((4000, 8))
+    y = (X[:, :2].sum(axis=1) * classes / 2).astype(int)
+    fits = []
+    for fused in (False, True):
+        with compiled.enabled(fused), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # forty iterations are few
+            fits.append(FPCClassifier(6, 100, random_state=0, **parameters).fit(X, y))
+    plain, fused = fits
+    assert np.any(plain.coef_ != fused.coef_)  # other loops, other rounding
+    np.testing.assert_allclose(fused.history_["objective"], plain.history_["objective"], rtol=1e-5)
+    np.testing.assert_allclose(fused.decision_function(X), plain.decision_function(X), atol=1e-3)
+
+
+def test_sparse_rows_take_numpys_way():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((500, 30), density=0.2, format="csr", rng=rng)
+    y = rng.integers(0, 2, 500)
+    plain = FPCClassifier(2, 40, random_state=0).fit(X, y)
+    with compiled.enabled():
+        fused = FPCClassifier(2, 40, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(plain.coef_, fused.coef_)
+
+
+def test_the_choice_depends_on_the_shape_alone(monkeypatch):
+    assert compiled.worthwhile(2_000_000, 400, 5)
+    assert compiled.worthwhile(50_000, 276, 300)
+    assert not compiled.worthwhile(50_000, 276, 5)
+    assert not compiled.worthwhile(1000, 50, 10**6)
+    with compiled.disabled():
+        assert not compiled.worthwhile(2_000_000, 400, 5)
+    monkeypatch.setattr(compiled, "find_spec", lambda name: None)
+    assert not compiled.worthwhile(2_000_000, 400, 5)
+
+
+def test_numba_is_imported_late_and_needs_no_place_for_its_cache():
+    code = """
+import sys
+import numpy as np
+from polysift import FPCClassifier
+from polysift.engine import compiled
+X = np.random.default_rng(0).random((100, 2))
+y = X[:, 0] > 0.5
+FPCClassifier(2, random_state=0).fit(X, y)
+assert "numba" not in sys.modules
+with compiled.enabled():
+    print(FPCClassifier(2, random_state=0).fit(X, y).score(X, y))
+assert "numba" in sys.modules
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": "", "NUMBA_CACHE_DIR": "/proc/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) > 0.9
+
+
+def test_no_loop_leaves_its_arrays():
+    """Numba checks no index unless it is asked to: what lies outside would be overwritten."""
+    code = """
+import numpy as np
+from polysift.engine.local import LocalEngine
+from polysift.engine.problems import Lane
+from polysift.runtime.parallel import Pool
+from solving import problem
+for d in (3, 20):
+    data, feature_map = problem(2050, d, 7, 3, np.float32)
+    u = np.full((7, 1), 1e-2)
+    for store in (False, True):
+        engine = LocalEngine(data, feature_map, Pool(1), fused=True, store=store)
+        engine.begin(1)
+        engine.gram()
+        for lane in (Lane(7, 0.1, 1.7), Lane(7, 1.0, 1.0, None, ((0.5, 0.5),))):
+            for _ in range(2):
+                engine.sweep([lane], u)
+        engine.product([lane], u)
+        engine.begin(2)
+        engine.sweep([Lane(7, 0.1, 1.7), Lane(5, 0.1, 1.7)], np.hstack([u, u]))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=Path(solving.__file__).parent,
+        env={"PATH": "", "NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": "/proc/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr

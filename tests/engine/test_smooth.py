@@ -1,0 +1,289 @@
+"""The pieces of Newton's method: the rounded loss, its sums over rows, its curvature."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from clusters import Shaky
+from oracles import kernel
+from polysift.cluster.engine import DistributedEngine
+from polysift.cluster.partitions import cut_into_stretches
+from polysift.cluster.pieces import Pieces
+from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.engine.local import LocalEngine
+from polysift.engine.problems import Lane
+from polysift.engine.sums import SmoothSums, move_smoothly
+from polysift.features.feature_map import FeatureMap
+from polysift.features.scalers import AffineScaler
+from polysift.losses import hinge_loss
+from polysift.runtime.parallel import Pool
+from polysift.runtime.progress import Monitor
+from polysift.smooth import (
+    FULL,
+    LEVELS,
+    STEPS,
+    curvedness,
+    drawn,
+    duality_gap,
+    keep_multipliers,
+    multipliers,
+    predicted,
+    steepness,
+)
+
+F = np.linspace(-2, 4, 1201)
+LEAST_CURVED = 0.2
+
+
+def rounded(f, delta):
+    """Return the rounded loss, as printed."""
+    return ((1 - f) + np.sqrt((1 - f) ** 2 + 4 * delta**2)) / 2
+
+
+@pytest.mark.parametrize("delta", [1.0, 0.3, 1e-3])
+def test_steepness_and_curvedness_are_slopes_of_the_rounded_loss(delta):
+    h = 1e-4 * delta
+    slope = (rounded(F + h, delta) - rounded(F - h, delta)) / (2 * h)
+    c = steepness(F, delta)
+    np.testing.assert_allclose(c, -slope, atol=1e-6)
+    assert ((c >= 0) & (c <= 1)).all()
+    change = (steepness(F - h, delta) - steepness(F + h, delta)) / (2 * h)
+    np.testing.assert_allclose(curvedness(F, delta, c), 4 * delta * change, atol=1e-6)
+    assert curvedness(np.ones(1), delta, np.full(1, 0.5))[0] == 1.0
+
+
+def test_a_row_that_has_crossed_the_margin_is_curved_all_the_way():
+    """It has the multiplier of where it was, so its curvature is not that of where it is."""
+    far, there = np.array([-3.0]), np.array([5.0])
+    at_home = curvedness(there, 0.01, steepness(there, 0.01))
+    assert curvedness(there, 0.01, steepness(far, 0.01)) > 1000 * at_home
+
+
+def test_drawn_rows_stand_for_all(rng):
+    curved, B = rng.random(20_000) ** 4, rng.normal(size=(20_000, 3))
+    rows, share = drawn(curved, 0.5, 7)
+    assert len(rows) == pytest.approx(np.minimum(curved / 0.5, 1).sum(), rel=0.05)
+    assert set(np.flatnonzero(curved > 0.5)) <= set(rows)
+    H, found = B.T @ (curved[:, None] * B), B[rows].T @ (share[:, None] * B[rows])
+    np.testing.assert_allclose(found, H, atol=0.05 * np.abs(H).max())
+    assert len(drawn(np.full(1, 1e-12), 1.0, 0)[0]) == 0  # row 0, too, is not for certain
+    tail, _ = drawn(curved[500:], 0.5, 507)  # another shard
+    np.testing.assert_array_equal(tail + 500, rows[rows >= 500])
+    assert len(drawn(np.zeros(9), 0.0, 0)[0]) == 0
+
+
+@pytest.mark.parametrize("delta", [1.0, 0.3, 1e-3])
+def test_a_multiplier_follows_the_steepness(delta, rng):
+    c = steepness(F, delta)
+    way = 1e-4 * delta * rng.normal(size=F.shape)
+    np.testing.assert_allclose(predicted(F, way, delta, c), steepness(F + way, delta), atol=1e-7)
+    wild = predicted(F, rng.normal(size=F.shape), delta, rng.random(F.shape))
+    assert ((wild >= 0) & (wild <= 1)).all()
+
+
+@pytest.mark.parametrize("delta", [1.0, 0.3, 1e-3])
+def test_the_rounded_loss_tends_to_the_hinge_loss(delta):
+    loss = rounded(F, delta)
+    assert (loss >= hinge_loss(F)).all()
+    assert (loss - hinge_loss(F)).max() <= delta + 1e-15
+
+
+def test_what_a_multiplier_leaves_of_the_loss(rng):
+    assert (duality_gap(F, rng.random(F.shape)) >= 0).all()
+    for delta in (1.0, 0.1):
+        gap = duality_gap(F, steepness(F, delta))
+        assert gap.min() >= -1e-15 and gap.max() <= delta / 2
+    assert STEPS[FULL] == 1.0 and (np.diff(STEPS) > 0).all()
+
+
+def test_margins_keep_multipliers(rng):
+    t, c = rng.normal(size=(50, 3)) * 10.0 ** rng.integers(-8, 9, (50, 3)), rng.random((50, 3))
+    c[0], c[1], before = 0.0, 1.0, t.copy()
+    keep_multipliers(t[:, 1:], c[:, 1:])
+    np.testing.assert_array_equal(t[:, 0], before[:, 0])
+    np.testing.assert_allclose(t, before, rtol=1e-10)
+    found = multipliers(t[:, 1])
+    np.testing.assert_allclose(found, c[:, 1], atol=0.5 / LEVELS * (1 + 1e-9))
+    assert found[0] == 0.0 and found[1] == 1.0
+    keep_multipliers(t, multipliers(t))  # as they are
+    np.testing.assert_array_equal(multipliers(t[:, 1]), found)
+    assert multipliers(np.ones(1))[0] == 0.0
+
+
+@pytest.mark.parametrize("counted", ["once", "rows", "lanes"])
+def test_moving_is_a_plain_loop(rng, counted):
+    t, f = rng.normal(1, 1, (2, 60, 4))
+    delta, line = np.array([1.0, 0.5, 0.1, 1e-3]), np.array([0.5, 0.0, 0.2, -1.0])
+    keep_multipliers(t, rng.random(t.shape))
+    own = multipliers(t)
+    t[:, 3] = np.inf  # nobody asks for slopes from there
+    counts = {"once": None, "rows": rng.random(60), "lanes": rng.random((60, 4))}[counted]
+    each = np.ones((60, 4)) if counts is None else np.broadcast_to(counts.T, (4, 60)).T
+    expected = {"loss": np.zeros(4), "gap": np.zeros(4), "curved": np.zeros(4)}
+    slopes, kept = np.zeros((len(STEPS), 4)), np.zeros((60, 4))
+
+    def c(f, delta):
+        return (1 + (1 - f) / np.sqrt((1 - f) ** 2 + 4 * delta**2)) / 2
+
+    for i, k in np.ndindex(60, 4):
+        loss = max(0.0, 1 - f[i, k])
+        expected["loss"][k] += each[i, k] * loss
+        expected["gap"][k] += each[i, k] * (loss - c(f[i, k], delta[k]) * (1 - f[i, k]))
+        if line[k] > 0:
+            ahead = predicted(t[i, k], f[i, k] - t[i, k], line[k], own[i, k])
+        else:
+            ahead = own[i, k] if line[k] == 0 else c(f[i, k], delta[k])
+        kept[i, k] = ahead
+        expected["curved"][k] += each[i, k] * curvedness(f[i, k], delta[k], ahead)
+        for s in range(len(STEPS)):
+            if line[k] > 0:
+                way = f[i, k] - t[i, k]
+                slopes[s, k] -= each[i, k] * c(t[i, k] + STEPS[s] * way, line[k]) * way
+    sums = SmoothSums.zeros(1, 4, 2)
+    with np.errstate(invalid="ignore"):
+        found = move_smoothly(t, f, delta, line, counts, sums)
+    np.testing.assert_array_equal(found, steepness(f, delta))
+    np.testing.assert_allclose(t, f, rtol=1e-10)
+    np.testing.assert_allclose(multipliers(t), kept, atol=0.5 / LEVELS * (1 + 1e-9))
+    for name, value in expected.items():
+        np.testing.assert_allclose(getattr(sums, name), value, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sums.slopes, slopes, rtol=1e-12, atol=1e-12)
+
+
+def test_the_sums_of_one_lane(rng):
+    whole = SmoothSums.zeros(5, 6, 2)
+    for f in fields(whole):
+        getattr(whole, f.name)[...] = rng.random(getattr(whole, f.name).shape)
+    second = whole.of_lane(1, 3)
+    np.testing.assert_array_equal(second.r, whole.r[:3, 3:])
+    np.testing.assert_array_equal(second.slopes, whole.slopes[:, 3:])
+    np.testing.assert_array_equal(second.wrong, whole.wrong[1:])
+
+
+def problem(m, d, n, degree, *, K=1, weighted=False, cells=False, dtype=float, sparse=False):
+    """Return a training set, its feature map, and lanes with coefficients for it."""
+    rng = np.random.default_rng(m + d)
+    X = rng.random((m, d)).astype(dtype)
+    if sparse:
+        X = sp.csr_array(X * (rng.random((m, d)) < 0.2))
+    more = {"weights": rng.integers(0, 3, m) * rng.random(m)} if weighted else {}
+    if cells:
+        more |= {"cells": rng.integers(0, 3, m), "n_cells": 3}
+        if weighted:  # rows that are not there are in no cell
+            more["cells"][more["weights"] == 0] = -1
+    classes = 2 if K == 1 else K
+    data = TrainingSet(ArraySource(X), rng.integers(0, classes, m).astype(np.int8), classes, **more)
+    same = AffineScaler(np.zeros(d), np.ones(d), np.full(d, -np.inf), np.full(d, np.inf))
+    feature_map = FeatureMap(same, rng.random((n, d)), degree)
+    scale = float((1 + 0.25 * d) ** degree * np.sqrt(n))
+    u = rng.normal(size=(n, K * (2 if cells else 1))) / scale
+    smooth = ((0.5, 0.25), (0.3, -1.0), (1.0, 1.0))[:K]
+    lanes = [Lane(n, 1.0, 1.0, None, smooth)]
+    if cells:
+        lanes = [Lane(n, 1.0, 1.0, 1, smooth), Lane(n, 1.0, 1.0, None, smooth[::-1])]
+    return data, feature_map, lanes, u
+
+
+def visited(engine, lanes, u, between=lambda: None):
+    """Return all that an engine tells of a few sweeps; something may happen between its verbs."""
+    K = len(lanes[0].smooth)
+    T = np.triu(np.random.default_rng(0).normal(size=(len(u), len(u))))
+    engine.begin(len(lanes))
+    for factor in (0.5, 1.0):
+        found = dict(vars(engine.sweep(lanes, factor * u)))
+        between()
+    for i, lane in enumerate(lanes):
+        for k in range(K):
+            found[f"H{i}{k}"] = engine.curvature(lane, i, k, LEAST_CURVED, T)
+    return found
+
+
+SHAPES = [
+    {"m": 1, "d": 1, "n": 1, "degree": 1},
+    {"m": 5003, "d": 3, "n": 20, "degree": 3, "weighted": True},
+    {"m": 4001, "d": 2, "n": 15, "degree": 4, "cells": True, "weighted": True, "K": 3},
+    {"m": 2001, "d": 20, "n": 31, "degree": 2, "cells": True},
+]
+
+
+@pytest.mark.parametrize("store", [False, True])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_sweep_and_curvature_against_the_formulas(shape, store):
+    data, feature_map, lanes, u = problem(**shape)
+    found = visited(LocalEngine(data, feature_map, Pool(1), store=store), lanes, u)
+    X = np.concatenate([data.source.rows(part) for _, part in data.source.parts()])
+    A, y = kernel(X, feature_map.centers, feature_map.degree), data.labels_of(slice(0, len(X)))
+    T = np.triu(np.random.default_rng(0).normal(size=(len(u), len(u))))
+    for i, lane in enumerate(lanes):
+        omega = np.ones(len(X)) if data.weights is None else data.weights
+        if lane.without is not None:
+            omega = omega * (data.cells != lane.without)
+        for k, (delta, line) in enumerate(lane.smooth):
+            column = i * len(lane.smooth) + k
+            f = y[:, k] * (A @ u[:, column])
+            c = own = steepness(f, delta)
+            if line > 0:  # from multipliers of 0 at t = 1, in two steps
+                half = predicted(np.ones_like(f), f / 2 - 1, line, 0.0 * f)
+                own = predicted(f / 2, f / 2, line, np.rint(half * LEVELS) / LEVELS)
+            own = np.rint(own * LEVELS) / LEVELS
+            curved = omega * curvedness(f, delta, own)
+            rows, share = drawn(curved, LEAST_CURVED, 0)
+            B = A[rows] @ T
+            H = B.T @ (share[:, np.newaxis] * B)
+            H_found = found[f"H{i}{k}"]
+            np.testing.assert_allclose(H_found, H, rtol=0, atol=1e-8 * max(np.abs(H).max(), 1e-9))
+            r = A.T @ (omega * c * y[:, k])
+            np.testing.assert_allclose(found["r"][:, column], r, rtol=1e-8, atol=1e-8)
+            np.testing.assert_allclose(found["loss"][column], omega @ hinge_loss(f), rtol=1e-10)
+            np.testing.assert_allclose(found["curved"][column], curved.sum(), rtol=1e-3)
+            way = f / 2
+            slope = -omega @ (steepness(f, line) * way) if line > 0 else 0.0
+            np.testing.assert_allclose(found["slopes"][FULL, column], slope, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_compiled_loops_are_numpys_to_rounding(shape):
+    pytest.importorskip("numba")
+    data, feature_map, lanes, u = problem(**shape)
+    plain, fused = (
+        visited(LocalEngine(data, feature_map, Pool(1), fused=fused), lanes, u)
+        for fused in (False, True)
+    )
+    for name, value in plain.items():
+        scale = max(np.abs(value).max(), 1e-3)
+        np.testing.assert_allclose(fused[name], value, rtol=0, atol=1e-10 * scale, err_msg=name)
+
+
+BITS = [
+    {"m": 20_011, "d": 8, "n": 31, "degree": 3, "weighted": True},
+    {"m": 9001, "d": 20, "n": 31, "degree": 2, "K": 3, "cells": True},
+    {"m": 9001, "d": 20, "n": 9, "degree": 2, "dtype": np.float32},
+    {"m": 6001, "d": 30, "n": 15, "degree": 2, "sparse": True},
+]
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("shape", BITS)
+@pytest.mark.usefixtures("threaded")
+def test_same_bits_with_kept_features_threads_and_workers(shape, fused):
+    if fused:
+        pytest.importorskip("numba")
+    data, feature_map, lanes, u = problem(**shape)
+    how = {"fused": fused, "precise": True}
+    expected = visited(LocalEngine(data, feature_map, Pool(1), **how), lanes, u)
+    cluster = Shaky()
+    pieces = Pieces(cluster, data.source, cut_into_stretches(data.source.shards(), 1))
+    others = [
+        LocalEngine(data, feature_map, Pool(1), store=True, **how),
+        LocalEngine(data, feature_map, Pool(3), **how),
+        DistributedEngine(data, feature_map, pieces, monitor=Monitor(), **how),
+        DistributedEngine(data, feature_map, pieces, monitor=Monitor(), store=True, **how),
+    ]
+    for engine in others:
+        for between in (lambda: None, lambda: cluster.lose(cluster.made)):
+            for name, value in visited(engine, lanes, u, between).items():
+                np.testing.assert_array_equal(value, expected[name], err_msg=name)

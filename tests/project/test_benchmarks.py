@@ -1,0 +1,186 @@
+"""The benchmark suite, at sizes that say nothing about speed."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+TINY = ["--tiny", "--threads", "1"]
+
+
+@pytest.fixture(autouse=True)
+def on_path(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+
+
+def module(name):
+    return importlib.import_module(name)
+
+
+def run_sections(folder, *sections):
+    assert module("run").main([*TINY, "--results", str(folder), *sections]) == 0
+
+
+def rows_of(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def between(page, section):
+    return page.split(f"<!-- begin {section} -->\n")[1].split(f"<!-- end {section} -->")[0]
+
+
+def test_sections_of_one_process(tmp_path, capsys):
+    sections = ("gram", "sweep", "fits", "small", "converged", "growth")
+    run_sections(tmp_path, *sections)
+    printed = capsys.readouterr()
+    page = (tmp_path / "README.md").read_text()
+    for section in sections:
+        assert rows_of(tmp_path / f"{section}.csv")
+        assert f"== {section}: " in printed.out and f"{section}: " in printed.err
+        assert f"benchmarks/run.py {section} --tiny" in between(page, section)
+        assert "| met |" in between(page, section) or "not met" in page
+    assert between(page, "rivals") == ""
+    assert "AVX" in between(page, "machine") or "vector" in between(page, "machine")
+    targets = rows_of(tmp_path / "targets.csv")
+    assert {row["section"] for row in targets} == set(sections) - {"growth"}
+    assert {row["verdict"] for row in targets} <= {"met", "not met", "not measured"}
+
+
+def test_sections_of_many_processes(tmp_path):
+    run_sections(tmp_path, "rivals", "sampled", "prediction")
+    cells = rows_of(tmp_path / "rivals.csv")
+    assert all(float(row["seconds"]) > 0 and 0 <= float(row["accuracy"]) <= 1 for row in cells)
+    assert rows_of(tmp_path / "rivals-summary.csv")[0]["rival"] == "RBFSampler + Ridge"
+    grams = rows_of(tmp_path / "sampled-drawn.csv")
+    assert [row["gram_used"] for row in grams] == ["exact", "sampled"]
+    objectives = [float(row["objective"]) for row in grams]
+    assert objectives[0] == pytest.approx(objectives[1], rel=0.01)
+    assert all(float(row["rate"]) > 0 for row in rows_of(tmp_path / "prediction.csv"))
+
+
+def test_a_section_replaces_its_own_part_of_the_page(tmp_path):
+    page, report = module("suite._page"), module("suite._report")
+    folder = page.Folder(tmp_path)
+    table = report.Table("", "Title", [{"a": 1.0}], [report.Column("a", "A", ".1f")])
+    for figure in (1.0, 3.0):
+        found = report.Report([table], [report.Target("what", figure, 2.0, True)])
+        folder.keep("gram", found, "command", "machine", 1.0)
+        folder.keep("sweep", report.Report(text="as printed"), "command", "machine", 1.0)
+    text = (tmp_path / "README.md").read_text()
+    assert "| A |\n|---|\n| 1.0 |" in between(text, "gram")
+    assert "```\nas printed\n```" in between(text, "sweep")
+    assert (tmp_path / "sweep.txt").read_text() == "as printed\n"
+    assert [row["verdict"] for row in rows_of(tmp_path / "targets.csv")] == ["met"]
+    assert between(text, "targets").count("\n") == 3
+
+
+def test_the_page_has_a_place_for_each_section():
+    page = module("suite._page").TEMPLATE.read_text()
+    for place in (*module("run").SECTIONS, "machine", "targets"):
+        between(page, place)
+
+
+@pytest.mark.parametrize(
+    ("figure", "least", "verdict"),
+    [
+        (2.0, True, "met"),
+        (1.9, True, "not met"),
+        (2.1, False, "not met"),
+        (np.nan, True, "not measured"),
+    ],
+)
+def test_targets(figure, least, verdict):
+    assert module("suite._report").Target("what", figure, 2.0, least).verdict == verdict
+
+
+@pytest.mark.parametrize(("d", "degree", "count"), [(8, 6, 14), (21, 3, 26), (2, 9, 9), (4, 2, 8)])
+def test_multiply_adds_of_a_feature(d, degree, count):
+    assert module("suite._sweeps").operations(d, degree) == count
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_plain_blocks_do_what_the_engine_does(dtype):
+    from polysift.runtime.parallel import Pool, single_threaded_blas
+
+    engines, sweeps = module("suite._engines"), module("suite._sweeps")
+    close = 1e-3 if dtype == "float32" else 1e-9
+    with Pool(1) as pool, single_threaded_blas():
+        bench = engines.Bench(engines.Shape(1_000, 3, 5, 40, dtype), pool, fused=False)
+        plain = sweeps.plain_blocks(bench, 2)
+        for _ in range(2):  # the second from a state that has moved
+            sums = bench._engine.sweep([bench._lane], bench.u)
+            np.testing.assert_allclose(plain(), sums.r[:, 0], rtol=close)
+
+
+def model(title, accuracy, seconds):
+    about = {"title": title, "params": "", "megabytes": 1.0}
+    return about | {"accuracy": accuracy, "seconds": seconds}
+
+
+def test_time_to_equal_accuracy():
+    against = module("suite.rivals")._against
+    ours = [model("ours", 0.8, 1.0), model("ours", 0.9, 2.0), model("ours", 0.89, 4.0)]
+    rival = [model("theirs", 0.7, 0.5), model("theirs", 0.85, 6.0)]
+    line = against(rival, ours)
+    assert (line["our_seconds"], line["ratio"], line["least"]) == (2.0, 3.0, 0.5)
+    line = against([*rival, model("theirs", 0.95, 1.0)], ours)
+    assert line["verdict"] == "polysift does not reach it" and line["our_accuracy"] == 0.9
+    assert np.isnan(line["ratio"]) and line["least"] == 0.5
+
+
+def test_what_takes_too_long_is_left_out(monkeypatch):
+    cells = module("suite._cells")
+    done = []
+
+    def cell(folder, system, params, threads, limit, rows=None):
+        done.append(params["n_centers"])
+        return {"seconds": params["n_centers"] / 100, "accuracy": 0.5, "megabytes": 1.0}
+
+    monkeypatch.setattr(cells, "in_own_process", cell)
+    ladder = [{"n_centers": n} for n in (100, 200, 400, 800)]
+    rows = cells.climb(Path(), "paper", ladder, threads=1, limit=5.0, growth=2.0)
+    assert done == [100, 200] and len(rows) == 3
+    assert rows[-1]["status"] == "left out: 8 s or more expected"
+
+
+def test_a_cell_that_fails_says_why(tmp_path):
+    cells, problems = module("suite._cells"), module("suite._problems")
+    folder = cells.store(tmp_path / "problem", problems.quadratic(200, 4, test=10))
+    found = cells.in_own_process(folder, "paper", {"degree": -1, "n_centers": 5}, 1, 60.0)
+    assert "degree must be" in found["status"] and "seconds" not in found
+
+
+def test_a_script_is_run_as_it_is(monkeypatch):
+    scripts, of = module("suite._scripts"), module("suite._run")
+    assert scripts.commands("massive", of.Run("full", 2))[0][-1] == "1000000"
+    monkeypatch.setattr(scripts, "commands", lambda *_: [["memory.py", "--nothing"]])
+    assert "unrecognized arguments" in scripts.measure("memory", of.Run("tiny", 1)).text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(["gramm"], "no section gramm; there are gram,"), (["--scale", "2"], "at most 1; got 2")],
+)
+def test_bad_arguments(arguments, message, capsys):
+    with pytest.raises(SystemExit):
+        module("run").main(arguments)
+    assert message in capsys.readouterr().err
+
+
+def test_list(capsys):
+    assert module("run").main(["--list"]) == 0
+    assert capsys.readouterr().out.startswith("gram ")
+
+
+def test_quick_runs_leave_the_documents_alone():
+    run = module("run")
+    assert run.default_results("full") == BENCHMARKS.parent / "docs" / "performance"
+    assert run.default_results("quick").parts[-2:] == ("out", "performance")
+    assert sys.modules["run"] is run

@@ -1,0 +1,201 @@
+"""Pages of the documentation as their readers use them: every block, from top to bottom.
+
+Blocks of Python share one namespace per page; ``sh`` and ``console`` blocks run in bash, in the
+same folder. What a page shows as output (the ``text`` block right after a block, or what follows
+``$`` in a ``console`` block) is compared as in a doctest, with ``...`` for anything. A block after
+``<!-- not run: why -->`` is left out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+NEEDS = {
+    "README.md": ("pyarrow", "onnxruntime", "matplotlib"),
+    "howto/files.md": ("pyarrow", "typer"),
+    "howto/tuning.md": ("typer", "matplotlib"),
+    "howto/probabilities.md": ("matplotlib",),
+    "howto/imbalance.md": ("typer",),
+    "howto/onnx.md": ("onnxruntime", "typer"),
+    "howto/ray.md": ("ray", "pyarrow", "typer"),
+    "howto/resume.md": ("pyarrow", "typer"),
+    "tutorial.md": ("pyarrow", "typer", "matplotlib"),
+    "choosing.md": ("pandas",),
+    "faq.md": ("pandas", "joblib"),
+}
+"""What a page runs on beyond the core."""
+
+SLOW = {"README.md", "howto/ray.md"}
+"""A whole search, and shell blocks that start clusters of their own."""
+
+ELSEWHERE = ("s3://", "make ", "pip install")
+"""What marks a block of the README that is about another machine, or about installing."""
+
+BLOCK = re.compile(
+    r"^(?P<skip><!-- not run:[^\n]*-->\n\n?)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S
+)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: language, text, first line, and what it prints, where that is shown."""
+
+    language: str
+    text: str
+    line: int
+    shown: str | None = None
+
+
+def blocks_of(page: Path) -> list[Block]:
+    text, blocks, end = page.read_text(encoding="utf-8"), [], -1
+    for found in BLOCK.finditer(text):
+        language, body = found["language"], found["text"]
+        line = text.count("\n", 0, found.start("text")) + 1
+        follows = end >= 0 and not text[end : found.start()].strip()
+        if language == "text" and follows and blocks:
+            blocks[-1] = Block(blocks[-1].language, blocks[-1].text, blocks[-1].line, body)
+        elif language in {"python", "sh", "console"} and not found["skip"]:
+            blocks.append(Block(language, body, line))
+        end = found.end()
+    return blocks
+
+
+def pages() -> list[str]:
+    howto = sorted(path.name for path in (DOCS / "howto").glob("*.md") if path.stem != "index")
+    others = ["index.md", "tutorial.md", "choosing.md", "explain.md", "faq.md"]
+    return ["README.md", *(f"howto/{name}" for name in howto), *others]
+
+
+def path_of(name: str) -> Path:
+    return ROOT / name if name == "README.md" else DOCS / name
+
+
+def compare(where: str, shown: str, printed: str) -> None:
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    same = doctest.OutputChecker().check_output(shown, printed, flags)
+    assert same, f"{where} shows\n{shown}\nbut prints\n{printed}"
+
+
+def run_python(where: str, block: Block, page: Path, namespace: dict) -> str:
+    printed = io.StringIO()
+    # The page's own lines in a traceback: the block is moved down to where it stands.
+    code = compile("\n" * (block.line - 1) + block.text, str(page), "exec")
+    with contextlib.redirect_stdout(printed):
+        exec(code, namespace)
+    return printed.getvalue()
+
+
+def run_shell(where: str, script: str) -> str:
+    scripts = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | {"PATH": scripts, "COLUMNS": "120"},
+    )
+    assert done.returncode == 0, f"{where} ended with {done.returncode}:\n{done.stderr}"
+    return done.stdout
+
+
+def run_console(where: str, text: str) -> None:
+    for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.M):
+        compare(where, shown, run_shell(where, command))
+
+
+def run_page(name: str, blocks: list[Block]) -> None:
+    namespace: dict = {"__name__": "__main__"}
+    for block in blocks:
+        where = f"{name}, line {block.line},"
+        if block.language == "console":
+            run_console(where, block.text)
+            continue
+        if block.language == "python":
+            printed = run_python(where, block, path_of(name), namespace)
+        else:
+            printed = run_shell(where, block.text)
+        if block.shown is not None:
+            compare(where, block.shown, printed)
+
+
+def data_of_the_readme() -> None:
+    """Write the files that the README speaks of."""
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    from polysift.datasets import make_bayes_curve
+
+    X, y = make_bayes_curve(5_000, noise=0.1, random_state=0)
+    table = pa.table({"x1": X[:, 0], "x2": X[:, 1], "label": y})
+    Path("data").mkdir()
+    for part in range(2):
+        pq.write_table(table.slice(part * 2_500, 2_500), f"data/{part}.parquet")
+    np.savetxt("table.csv", np.c_[X, y], "%.17g", ",", header="x1,x2,label", comments="")
+    np.savetxt("new.csv", X[:100], "%.17g", ",", header="x1,x2", comments="")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")  # about itself
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in pages()]
+)
+def test_every_block_runs_and_prints_what_is_shown(name, tmp_path, monkeypatch, request):
+    for module in NEEDS.get(name, ()):
+        pytest.importorskip(module)
+    if "ray" in NEEDS.get(name, ()):
+        request.getfixturevalue("four_workers")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    blocks = blocks_of(path_of(name))
+    if name == "README.md":
+        blocks = [block for block in blocks if not any(word in block.text for word in ELSEWHERE)]
+        data_of_the_readme()
+    run_page(name, blocks)
+
+
+def test_the_pages_have_blocks():
+    """A page whose fences are not recognised would pass without a word."""
+    for name in pages():
+        assert blocks_of(path_of(name)), name
+
+
+def anchors_of(page: Path) -> set[str]:
+    """Return the anchors of headings, as code hosts and MyST make them."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    plain = (re.sub(r"[^\w\- ]", "", re.sub(r"\[(.*?)\]\(.*?\)", r"\1", h)) for h in headings)
+    return {heading.strip().lower().replace(" ", "-") for heading in plain}
+
+
+def markdown() -> list[Path]:
+    """Return all pages that are read as they are: not what they are made of, or built from."""
+    found = (path for path in DOCS.rglob("*.md") if not path.is_relative_to(DOCS / "results"))
+    written = (path for path in found if "/_" not in path.relative_to(ROOT).as_posix())
+    return sorted([ROOT / "README.md", *written])
+
+
+@pytest.mark.parametrize("page", markdown(), ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for target in LINK.findall(text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        file, _, anchor = target.partition("#")
+        goal = (page.parent / file).resolve() if file else page
+        assert goal.exists(), f"{page.name} links to {target}"
+        if anchor and goal.suffix == ".md":
+            assert anchor in anchors_of(goal), f"{page.name} links to {target}"

@@ -1,0 +1,287 @@
+"""Checkpoints: killed at any moment, a fit goes on to the identical model."""
+
+import contextlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from polysift import CheckpointError, FPCClassifier
+from polysift.runtime import checkpoints
+from polysift.runtime.checkpoints import read_state, write_state
+from problems import noisy_problem
+
+X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
+
+
+@pytest.fixture(autouse=True)
+def save_always(monkeypatch):
+    monkeypatch.setattr(checkpoints, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints.Checkpoint, "due", lambda self: True)
+
+
+def classifier(**changes):
+    return FPCClassifier(
+        **({"degree": 3, "max_iter": 4, "tol": 1e-300, "random_state": 0} | changes)
+    )
+
+
+def test_states_round_trip(tmp_path, rng):
+    arrays = {"a": rng.random((3, 4)), "b": np.arange(5), "empty": np.zeros((0, 2))}
+    write_state(tmp_path / "x.state", arrays, {"k": 3, "value": 0.1, "nan": float("nan")})
+    read, values = read_state(tmp_path / "x.state")
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(read[name], array)
+        assert read[name].dtype == array.dtype
+    assert values["k"] == 3 and values["value"] == 0.1 and np.isnan(values["nan"])
+    assert [p.name for p in tmp_path.iterdir()] == ["x.state"]
+
+
+def test_every_damage_is_found(tmp_path, rng):
+    path = tmp_path / "x.state"
+    write_state(path, {"a": rng.random(20)}, {"k": 3})
+    content = path.read_bytes()
+    for place in range(0, len(content), 7):
+        damaged = bytearray(content)
+        damaged[place] ^= 0x10
+        path.write_bytes(damaged)
+        with pytest.raises(CheckpointError, match="damaged"):
+            read_state(path)
+    for length in (0, 5, 40, len(content) - 1):
+        path.write_bytes(content[:length])
+        with pytest.raises(CheckpointError, match="damaged"):
+            read_state(path)
+
+
+@pytest.mark.parametrize("solver", ["paper", "converged"])
+def test_a_finished_fit_is_found_again(tmp_path, solver):
+    make = classifier(solver=solver, checkpoint=tmp_path / "c")
+    plain = classifier(solver=solver)
+    if solver == "converged":
+        with pytest.warns(ConvergenceWarning):
+            plain.fit(X, Y)
+        with pytest.warns(ConvergenceWarning):
+            first = make.fit(X, Y).coef_
+        with pytest.warns(ConvergenceWarning):
+            again = make.fit(X, Y).coef_
+    else:
+        plain.fit(X, Y)
+        first = make.fit(X, Y).coef_
+        again = make.fit(X, Y).coef_
+    np.testing.assert_array_equal(first, plain.coef_)
+    np.testing.assert_array_equal(again, plain.coef_)
+
+
+@pytest.mark.parametrize("stop_at", [0, 3, 8, 14])
+def test_an_interrupted_gram_matrix_is_gone_on_with(tmp_path, monkeypatch, stop_at):
+    from polysift.engine.shards import ShardWork
+
+    expected = classifier().fit(X, Y).coef_
+    original, calls = ShardWork.gram, []
+
+    def failing(self, item):
+        calls.append(item[0])
+        if len(calls) > stop_at:
+            raise KeyboardInterrupt
+        return original(self, item)
+
+    monkeypatch.setattr(ShardWork, "gram", failing)
+    with pytest.raises(KeyboardInterrupt):
+        classifier(checkpoint=tmp_path, n_jobs=1).fit(X, Y)
+    calls.clear()
+    monkeypatch.setattr(
+        ShardWork, "gram", lambda self, item: calls.append(1) or original(self, item)
+    )
+    clf = classifier(checkpoint=tmp_path, n_jobs=2).fit(X, Y)
+    np.testing.assert_array_equal(clf.coef_, expected)
+    assert len(calls) == 15 - stop_at, "finished shards are not done again"
+
+
+def test_the_seed_is_kept(tmp_path):
+    first = classifier(random_state=None, n_centers=9, checkpoint=tmp_path).fit(X, Y)
+    again = classifier(random_state=None, n_centers=9, checkpoint=tmp_path).fit(X, Y)
+    assert again.random_state_ == first.random_state_
+    np.testing.assert_array_equal(again.coef_, first.coef_)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"degree": 2}, "degree"),
+        ({"max_iter": 5}, "max_iter"),
+        ({"random_state": 1}, "seed"),
+        ({"scaler": "standard"}, "scaler"),
+    ],
+)
+def test_other_parameters_are_refused(tmp_path, changes, word):
+    classifier(checkpoint=tmp_path).fit(X, Y)
+    with pytest.raises(CheckpointError, match=f"belongs to another fit: its {word} is"):
+        classifier(checkpoint=tmp_path, **changes).fit(X, Y)
+
+
+def test_other_data_are_refused(tmp_path):
+    classifier(checkpoint=tmp_path).fit(X, Y)
+    other = X.copy()
+    other[100, 2] += 1e-6
+    for rows, labels, weights in (
+        (other, Y, None),
+        (X[:-1], Y[:-1], None),
+        (X, -Y, None),
+        (X, Y, np.ones(len(Y)) * 2),
+    ):
+        with pytest.raises(CheckpointError, match="belongs to another fit"):
+            classifier(checkpoint=tmp_path).fit(rows, labels, weights)
+
+
+def test_another_machine_is_refused(tmp_path):
+    classifier(checkpoint=tmp_path).fit(X, Y)
+    path = tmp_path / "fingerprint.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"numpy": "0.0"}))
+    with pytest.raises(CheckpointError, match="its numpy is '0.0'"):
+        classifier(checkpoint=tmp_path).fit(X, Y)
+
+
+def test_damage_is_reported_and_never_used(tmp_path):
+    classifier(checkpoint=tmp_path).fit(X, Y)
+    for name in ("gram.state", "solver.state"):
+        content = (tmp_path / name).read_bytes()
+        (tmp_path / name).write_bytes(content[:100] + b"?" + content[101:])
+        with pytest.raises(CheckpointError, match=rf"{name} is damaged .*checksum"):
+            classifier(checkpoint=tmp_path).fit(X, Y)
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "fingerprint.json").write_text("{")
+    with pytest.raises(CheckpointError, match="fingerprint.json is not readable"):
+        classifier(checkpoint=tmp_path).fit(X, Y)
+
+
+def test_a_folder_that_cannot_be(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CheckpointError, match="no folder that can be written to"):
+        classifier(checkpoint=tmp_path / "file").fit(X, Y)
+
+
+def test_data_with_the_same_statistics_are_refused(tmp_path):
+    rng = np.random.default_rng(0)
+    A = rng.integers(0, 4, (4096, 3)).astype(float)
+    b = A.sum(axis=1) > 4
+    classifier(checkpoint=tmp_path).fit(A, b)
+    B = A.copy()
+    B[:, 0] = rng.permutation(A[:, 0])
+    with pytest.raises(CheckpointError, match="its data is"):
+        classifier(checkpoint=tmp_path).fit(B, b)
+
+
+def test_ctrl_c_within_an_addition_corrupts_nothing(tmp_path, monkeypatch):
+    from polysift.engine.sums import GramSums
+
+    expected = classifier().fit(X, Y).coef_
+    original, calls = GramSums.add, []
+
+    def interrupted(self, other):
+        calls.append(1)
+        if len(calls) == 5:
+            self.G += other.G  # half of the work
+            raise KeyboardInterrupt
+        return original(self, other)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(GramSums, "add", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            classifier(checkpoint=tmp_path, n_jobs=1).fit(X, Y)
+    resumed = classifier(checkpoint=tmp_path).fit(X, Y)
+    np.testing.assert_array_equal(resumed.coef_, expected)
+
+
+def test_states_know_their_fit(tmp_path):
+    classifier(checkpoint=tmp_path).fit(X, Y)
+    (tmp_path / "fingerprint.json").unlink()
+    with pytest.raises(CheckpointError, match=r"gram.state belongs to another fit"):
+        classifier(checkpoint=tmp_path).fit(X, -Y)
+
+
+def test_a_folder_serves_one_fit_at_a_time(tmp_path):
+    pytest.importorskip("fcntl")
+    held = checkpoints.Checkpoint(tmp_path, {})
+    with pytest.raises(CheckpointError, match="in use by another fit"):
+        classifier(checkpoint=tmp_path).fit(X, Y)
+    held.close()
+
+
+def test_a_spilled_state_is_resumed(tmp_path, monkeypatch):
+    from polysift.engine.backend import LocalPlace
+    from polysift.engine.budget import Resources
+
+    expected = classifier().fit(X, Y).coef_
+    spilled = staticmethod(lambda *_, **__: Resources(2, 4, spill=True))
+    monkeypatch.setattr(LocalPlace, "fit_in", spilled)
+    first = classifier(checkpoint=tmp_path).fit(X, Y)
+    again = classifier(checkpoint=tmp_path).fit(X, Y)
+    np.testing.assert_array_equal(first.coef_, expected)
+    np.testing.assert_array_equal(again.coef_, expected)
+
+
+SERVER = """
+import os, sys, time, warnings
+import numpy as np
+from polysift import FPCClassifier
+from polysift.runtime import checkpoints
+checkpoints.LEAST_SECONDS = 0.0
+warnings.simplefilter("ignore")
+rng = np.random.default_rng(0)
+X = rng.random((60_000, 6))
+y = rng.integers(0, 3, 60_000)
+
+def fit(folder):
+    clf = FPCClassifier(3, 84, solver=sys.argv[1], max_iter=12, tol=1e-300, random_state=0,
+                        checkpoint=folder)
+    return clf.fit(X, y).coef_
+
+fit(None)  # what is done once in a process is no part of what follows
+began = time.perf_counter()
+np.save("expected.npy", fit(None))
+print(time.perf_counter() - began, flush=True)
+for _ in sys.stdin:
+    pid = os.fork()
+    if pid == 0:
+        np.save("resumed.npy", fit("c"))
+        os._exit(0)
+    print(pid, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes cannot be forked here")
+@pytest.mark.parametrize("solver", ["paper", "converged"])
+def test_kill_minus_nine_at_random_moments(tmp_path, solver):
+    """A real process, killed again and again; the last one ends in the identical model."""
+    command = [sys.executable, "-c", SERVER, solver]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    moments = random.Random(solver)
+    with subprocess.Popen(command, cwd=tmp_path, **pipes) as server:
+
+        def start():
+            server.stdin.write("\n")
+            server.stdin.flush()
+            return int(server.stdout.readline())
+
+        length = float(server.stdout.readline())
+        for _ in range(5):
+            pid = start()
+            time.sleep(moments.uniform(0.05, 0.8) * length)
+            with contextlib.suppress(ProcessLookupError):  # it was faster
+                os.kill(pid, signal.SIGKILL)
+            assert int(server.stdout.readline()) in (0, -signal.SIGKILL)
+        start()
+        assert int(server.stdout.readline()) == 0
+    resumed = np.load(tmp_path / "resumed.npy")
+    np.testing.assert_array_equal(resumed, np.load(tmp_path / "expected.npy"))
+    assert (
+        not list((tmp_path / "c").glob(".*partial")) or (tmp_path / "c" / "solver.state").exists()
+    )

@@ -1,0 +1,50 @@
+"""What tests of the solvers share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.engine.local import LocalEngine
+from polysift.features.feature_map import FeatureMap
+from polysift.features.scalers import AffineScaler, learn_scaler
+from polysift.features.statistics import column_statistics
+from polysift.runtime.parallel import Pool
+from polysift.solvers.admm import Settings
+
+PROBLEMS = [
+    (2, 1, 300, 0.2),
+    (2, 3, 500, 0.15),
+    (3, 2, 400, 0.2),
+    (3, 3, 300, 0.15),
+    (4, 3, 700, 0.25),
+    (5, 2, 500, 0.1),
+    (6, 2, 800, 0.3),
+    (8, 1, 300, 0.1),
+    (5, 3, 900, 0.25),
+    (4, 2, 600, 0.2),
+    (2, 4, 500, 0.25),
+    (3, 4, 600, 0.2),
+]
+
+
+def engine_for(X, y, C, degree, weights=None, dtype=float):
+    d = X.shape[1]
+    same = AffineScaler(np.zeros(d), np.ones(d), np.full(d, -np.inf), np.full(d, np.inf))
+    data = TrainingSet(ArraySource(X.astype(dtype)), (y > 0).astype(np.int8), 2, weights)
+    return LocalEngine(data, FeatureMap(same, C, degree), Pool(1))
+
+
+def converged(m, **changes):
+    defaults = {"beta": 0.1 / m, "relax": 1.7, "max_iter": 300, "tol": 1e-3}
+    return Settings(**(defaults | changes), until_converged=True)
+
+
+def problem(m, d, n, degree, dtype, *, seed=0, scaler="minmax", **more):
+    rng = np.random.default_rng(seed)
+    X = rng.random((m, d)).astype(dtype)
+    source = ArraySource(X)
+    learned = learn_scaler(scaler, column_statistics(X, np.ones(m)), None)
+    centers = learned.transform(rng.random((n, d)))
+    data = TrainingSet(source, rng.integers(0, 2, m).astype(np.int8), 2, **more)
+    return data, FeatureMap(learned, centers, degree)

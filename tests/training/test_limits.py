@@ -1,0 +1,361 @@
+"""Memory and time limits, the forecast, progress, interruption, callbacks."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from polysift import Forecast, FPCClassifier, open_data
+from polysift.engine.budget import (
+    Resources,
+    Shape,
+    fit_in,
+    free_memory,
+    parse_memory_limit,
+    peak_bytes,
+)
+from polysift.runtime.progress import Monitor, OutOfTime
+from problems import noisy_problem
+
+X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
+SHAPE = Shape(10**6, 8, 500, 1, 8, False, False, 0)
+
+
+def test_sizes_are_understood():
+    assert parse_memory_limit("2GB") == 2 * 10**9
+    assert parse_memory_limit("1.5 GiB") == 1.5 * 2**30
+    assert parse_memory_limit("300mb") == 300 * 10**6
+    assert parse_memory_limit(12345) == 12345
+    assert parse_memory_limit(0.25) == pytest.approx(free_memory() / 4, rel=0.1)
+    assert parse_memory_limit(None) == pytest.approx(free_memory() / 2, rel=0.1)
+
+
+@pytest.mark.parametrize("value", ["lots", "2 XB", "", "1.2.3GB", 0, -5, float("nan"), True, []])
+def test_sizes_that_are_not(value):
+    with pytest.raises(ValueError, match="memory_limit must be a size such as"):
+        FPCClassifier(memory_limit=value).fit(X[:100], Y[:100])
+
+
+def test_a_container_limit_counts(tmp_path, monkeypatch):
+    from polysift.engine import budget
+
+    group = tmp_path / "slice" / "job"
+    group.mkdir(parents=True)
+    (group.parent / "memory.max").write_text("1000000000\n")
+    (group.parent / "memory.current").write_text("400000000\n")
+    (group / "memory.max").write_text("max\n")
+    (group / "memory.current").write_text("1\n")
+    monkeypatch.setattr(budget, "_control_groups", lambda: [group, group.parent])
+    assert free_memory() == 600_000_000
+    (group.parent / "memory.max").write_text("max\n")
+    assert free_memory() > 600_000_000
+
+
+def test_control_groups_are_found():
+    from polysift.engine.budget import _control_groups
+
+    if not os.path.exists("/proc/self/cgroup"):
+        pytest.skip("no control groups here")
+    assert all(str(group).startswith("/sys/fs/cgroup") for group in _control_groups())
+
+
+def test_less_memory_means_fewer_shards_then_a_file():
+    plenty = fit_in(10**10, SHAPE, 4)
+    assert plenty == Resources(4, 8, spill=False)
+    tight = fit_in(peak_bytes(SHAPE, Resources(1, 1)), SHAPE, 4)
+    assert not tight.spill and tight.threads == 1
+    least = peak_bytes(SHAPE, Resources(1, 1, spill=True))
+    assert fit_in(least, SHAPE, 4).spill
+    with pytest.raises(MemoryError, match=r"Set memory_limit to .* or n_centers to \d+ or less"):
+        fit_in(least - 1, SHAPE, 4)
+
+
+def test_features_are_kept_where_they_take_a_small_share():
+    stored = 10**6 * 500 * 8
+    assert fit_in(4 * stored, SHAPE, 4, store=True) == Resources(4, 8, store=True)
+    assert not fit_in(4 * stored, SHAPE, 4).store, "only where many sweeps make it pay"
+    assert not fit_in(4 * stored - 8, SHAPE, 4, store=True).store
+    kept = peak_bytes(SHAPE, Resources(4, 8, store=True))
+    assert kept == peak_bytes(SHAPE, Resources(4, 8)) + stored
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_kept_features_do_not_change_the_model(monkeypatch, dtype):
+    from polysift.data.training_set import ArraySource
+    from polysift.engine import budget
+
+    reads = []
+    original = ArraySource.rows
+    monkeypatch.setattr(ArraySource, "rows", lambda *args: reads.append(1) or original(*args))
+    weights = np.arange(len(X)) % 3  # rows of weight zero among them
+    make = {"degree": 3, "solver": "converged", "max_iter": 6, "random_state": 0}
+    models, passes = [], []
+    for share in (0.25, 0.0):
+        monkeypatch.setattr(budget, "STORED_SHARE", share)
+        reads.clear()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            models.append(FPCClassifier(**make).fit(X.astype(dtype), Y, weights))
+        passes.append(len(reads) / 15)
+    np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
+    assert passes == [3, 8], "survey, Gram matrix, and the first sweep or all six"
+
+
+def test_fit_refuses_what_does_not_fit():
+    with pytest.raises(MemoryError, match="at the least"):
+        FPCClassifier(5, 120, memory_limit="5MB").fit(X, Y)
+
+
+@pytest.mark.parametrize("solver", ["paper", "converged"])
+def test_the_model_does_not_depend_on_the_limit(solver):
+    make = {"degree": 3, "solver": solver, "max_iter": 6, "tol": 0, "random_state": 0}
+    y = np.arange(len(X)) % 3
+    shape = Shape(len(X), 4, 35, 3, 8, False, False, 0)
+    limit = peak_bytes(shape, Resources(1, 1, spill=True))
+    assert fit_in(limit, shape, 4).spill
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        free = FPCClassifier(**make).fit(X, y)
+        spilled = FPCClassifier(**make, memory_limit=limit).fit(X, y)
+    np.testing.assert_array_equal(spilled.coef_, free.coef_)
+
+
+LIMITED = """
+import resource, sys, threading, time
+import numpy as np
+from polysift import FPCClassifier, open_data
+
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * resource.getpagesize()
+
+source = open_data(sys.argv[1], target="y")
+FPCClassifier(1).fit(open_data(sys.argv[2], target="y"))  # libraries loaded, pools warm
+before, peak, done = resident(), 0, False
+def sample():
+    global peak
+    while not done:
+        peak = max(peak, resident())
+        time.sleep(0.002)
+thread = threading.Thread(target=sample); thread.start()
+clf = FPCClassifier(4, 400, memory_limit=sys.argv[3], max_iter=3, tol=1e-300, random_state=0)
+clf.fit(source)
+done = True; thread.join()
+print(peak - before)
+"""
+
+
+@pytest.mark.needs("pandas", "pyarrow")
+def test_the_limit_is_kept(tmp_path):
+    """Resident memory, sampled while a process trains from a file, grows by less than the limit."""
+    if not os.path.exists("/proc/self/statm"):
+        pytest.skip("memory is sampled from /proc, which is not here")
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((200_000, 8)), columns=list("abcdefgh"))
+    frame = frame.assign(y=frame["a"] > 0.5)
+    frame.to_parquet(tmp_path / "large.parquet", row_group_size=50_000)
+    frame[:5000].to_parquet(tmp_path / "small.parquet")
+    grown = []
+    for limit in ("120MB", "300MB"):
+        run = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                LIMITED,
+                str(tmp_path / "large.parquet"),
+                str(tmp_path / "small.parquet"),
+                limit,
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        grown.append(int(run.stdout))
+        assert grown[-1] < parse_memory_limit(limit)
+
+
+FULL_DISK = """
+import resource, signal
+from polysift.engine.state import new_state
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    new_state((1_000_000, 2), True)
+except OSError as error:
+    print("refused:", error)
+"""
+
+
+def test_a_spilled_state_on_a_full_disk_is_an_error():
+    pytest.importorskip("resource")
+    run = subprocess.run(
+        [sys.executable, "-c", FULL_DISK], capture_output=True, text=True, check=True
+    )
+    assert "refused:" in run.stdout and "raise memory_limit" in run.stdout
+
+
+@pytest.mark.needs("pandas", "pyarrow")
+def test_a_frame_in_memory_is_input_not_work():
+    import pandas as pd
+
+    frame = pd.DataFrame(np.random.default_rng(0).random((200_000, 20)))
+    frame.columns = [f"x{j}" for j in range(20)]
+    source = open_data(frame.assign(y=frame["x0"] > 0.5), target="y")
+    assert FPCClassifier(1, memory_limit="90MB").fit(source).score(source) > 0.9
+
+
+def test_plan_draws_nothing():
+    rng = np.random.default_rng(0)
+    FPCClassifier(2, random_state=rng).plan(X, Y)
+    drawn = FPCClassifier(2, random_state=rng).fit(X, Y).random_state_
+    assert drawn == FPCClassifier(2, random_state=np.random.default_rng(0)).fit(X, Y).random_state_
+
+
+@pytest.mark.needs("pyarrow")
+def test_plan_tells_before_anything_runs(capsys, tmp_path):
+    clf = FPCClassifier(3, random_state=0)
+    expected = clf.plan(X, Y)
+    assert isinstance(expected, Forecast)
+    assert (expected.rows, expected.features, expected.centers) == (30_000, 4, 35)
+    assert expected.passes == 4 and expected.feature_evaluations == 30_000 * 35 * 3
+    assert 0 < expected.seconds < 60 and expected.peak_memory > 0
+    printed = capsys.readouterr().out
+    for word in ("30,000 x 4", "peak memory", "passes", "feature evaluations", "time"):
+        assert word in printed
+    assert not hasattr(clf, "coef_") and not hasattr(clf, "n_features_in_")
+    np.savetxt(tmp_path / "data.csv", np.column_stack([X, Y]), delimiter=",")
+    from_file = clf.plan(open_data(tmp_path / "data.csv", target=-1))
+    assert from_file.disk >= X.nbytes
+    with pytest.raises(MemoryError, match="n_centers"):
+        FPCClassifier(10, memory_limit="60MB").plan(X, Y)
+
+
+def test_time_limit_returns_the_latest_model():
+    clf = FPCClassifier(
+        4, solver="converged", max_iter=100_000, tol=0, time_limit=2.0, random_state=0
+    )
+    began = time.perf_counter()
+    clf.fit(X, Y)
+    assert time.perf_counter() - began < 30
+    assert clf.status_ == "time_limit" and "time_limit" in clf.status_message_
+    assert 1 <= clf.n_iter_ < 100_000
+    assert clf.score(X, Y) > 0.7
+
+
+def test_time_limit_before_a_model_quotes_the_forecast():
+    rng = np.random.default_rng(0)
+    big = rng.random((200_000, 10))
+    clf = FPCClassifier(3, 286, time_limit=1e-3)
+    with pytest.raises(TimeoutError, match=r"struck in the phase .*forecast .* is about .* s"):
+        clf.fit(big, big[:, 0] > 0.5)
+    assert not hasattr(clf, "coef_")
+
+
+def test_time_limit_keeps_the_checkpoint(tmp_path, monkeypatch):
+    from polysift.engine.shards import ShardWork
+
+    rng = np.random.default_rng(0)
+    big = rng.random((140_000, 4))
+    y = big[:, 0] > 0.5
+    make = {"degree": 3, "random_state": 0, "n_jobs": 1}
+    original = ShardWork.gram
+
+    def slow(self, item):
+        time.sleep(0.1)
+        return original(self, item)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ShardWork, "gram", slow)
+        with pytest.raises(TimeoutError, match=f"The checkpoint {tmp_path} keeps what is done"):
+            FPCClassifier(**make, checkpoint=tmp_path, time_limit=2.0).fit(big, y)
+    assert (tmp_path / "gram.state").exists()
+    resumed = FPCClassifier(**make, checkpoint=tmp_path).fit(big, y)
+    np.testing.assert_array_equal(resumed.coef_, FPCClassifier(**make).fit(big, y).coef_)
+
+
+def test_monitor_raises_at_the_deadline():
+    monitor = Monitor(time_limit=0.0)
+    passed = monitor.watch("phase", 30, [(10, "a"), (10, "b"), (10, "c")])
+    assert next(passed) == "a"
+    with pytest.raises(OutOfTime):
+        next(passed)
+
+
+def test_ctrl_c_after_the_first_iterate_keeps_the_model(monkeypatch):
+    """A real signal, at a known moment: so that a slow machine cannot miss it."""
+    original = Monitor.iteration
+
+    def pressed(self, k, row):
+        original(self, k, row)
+        if k == 5:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Monitor, "iteration", pressed)
+    clf = FPCClassifier(4, solver="converged", max_iter=100_000, tol=0, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="interrupted after 5 iterations"):
+        clf.fit(X, Y)
+    assert clf.status_ == "interrupted" and clf.n_iter_ == 5
+    assert clf.score(X, Y) > 0.7
+
+
+def test_ctrl_c_before_the_first_iterate_raises(monkeypatch):
+    from polysift.engine import local
+
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(local.LocalEngine, "gram", interrupted)
+    clf = FPCClassifier(2)
+    with pytest.raises(KeyboardInterrupt):
+        clf.fit(X, Y)
+    assert not hasattr(clf, "coef_") and not hasattr(clf, "n_features_in_")
+
+
+def test_progress_lines(capsys, monkeypatch):
+    from polysift.runtime import progress
+
+    lines = progress._Lines()
+    lines._last = -1e9
+    lines.update("sweep", 50, 100, 1000.0)
+    assert not capsys.readouterr().err, "it will be over in no time"
+    lines.update("Gram matrix", 50, 10_000, 1000.0)
+    lines.finish("Gram matrix", 100, 2.0)
+    err = capsys.readouterr().err
+    assert "Gram matrix: 0%, 1,000 rows/s, 10 s left" in err
+    assert "100 rows in 2.0 s" in err
+
+
+def test_progress_bar_on_a_terminal():
+    pytest.importorskip("rich")
+    pty = pytest.importorskip("pty")
+    code = (
+        "import numpy as np; from polysift import FPCClassifier; "
+        "X = np.random.default_rng(0).random((200_000, 4)); "
+        "FPCClassifier(4, verbose=1, max_iter=5, tol=1e-300).fit(X, X[:, 0] > 0.5)"
+    )
+    shown = bytearray()
+    ours, theirs = pty.openpty()
+    child = subprocess.Popen([sys.executable, "-c", code], stderr=theirs)
+    os.close(theirs)
+    while True:
+        try:
+            data = os.read(ours, 4096)
+        except OSError:  # the other side is closed
+            break
+        if not data:
+            break
+        shown.extend(data)
+    os.close(ours)
+    status = child.wait(timeout=60)
+    text = shown.decode(errors="replace")
+    assert status == 0, text
+    for word in ("rows/s", "iteration 5", "objective", "100%"):
+        assert word in text
