@@ -64,7 +64,7 @@ def threaded(monkeypatch):
 def four_workers():
     """Return Ray, connected to a local cluster of four CPUs with real worker processes."""
     ray = pytest.importorskip("ray", reason="Ray is not installed: pip install 'polysift[ray]'")
-    from polysift.cluster.ray_connection import on_loopback
+    from polysift.cluster.ray_cluster import on_loopback
 
     with on_loopback():
         ray.init(

@@ -32,7 +32,7 @@ from sklearn.exceptions import ConvergenceWarning
 from polysift import FPCClassifier, RayCluster, open_data
 from polysift.cluster.backend import DistributedPlace
 from polysift.cluster.tasks import Keep, Sweep
-from polysift.data.training_set import DataSource
+from polysift.data.source import DataSource
 
 WORKERS = 2
 FEATURES, DEGREE = 21, 3

@@ -26,7 +26,7 @@ from polysift.cluster.engine import Pieces
 from polysift.cluster.partitions import Stretch, cut_into_stretches, stretch_sizes
 from polysift.cluster.scheduler import Crew
 from polysift.cluster.tasks import survey_stretch
-from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Lane
 from polysift.engine.sums import GramSums

@@ -28,7 +28,7 @@ from scipy.linalg import eigh
 
 from common import load
 from polysift import FPCClassifier, PolynomialKernelMap
-from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine import sampling, shards
 from polysift.engine.local import LocalEngine
 from polysift.engine.sampling import Draw, Sample
@@ -37,7 +37,7 @@ from polysift.features.scalers import scaler_from_dict
 from polysift.runtime.parallel import Pool
 from polysift.solvers import conjugate_gradients
 from polysift.solvers.admm import Settings
-from polysift.solvers.sampled_gram import sampled_sums
+from polysift.solvers.conjugate_gradients import sampled_sums
 
 MAP = {"degree": 6, "centers": "random", "scaler": "standard"}
 

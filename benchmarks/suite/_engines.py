@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Lane
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from polysift.reporting.report import report as report
     from polysift.runtime.checkpoints import CheckpointError as CheckpointError
     from polysift.runtime.progress import WorkersLostError as WorkersLostError
-    from polysift.training.forecast import Forecast as Forecast
+    from polysift.training.plan import Forecast as Forecast
 
 _HOMES = {
     "CheckpointError": "runtime.checkpoints",
@@ -32,7 +32,7 @@ _HOMES = {
     "Explanation": "explanation.explanation",
     "FPCClassifier": "estimators.classifier",
     "FPCClassifierCV": "estimators.search",
-    "Forecast": "training.forecast",
+    "Forecast": "training.plan",
     "ModelFileError": "persistence.model_file",
     "PolynomialKernelMap": "estimators.transformer",
     "RayCluster": "cluster.ray_cluster",

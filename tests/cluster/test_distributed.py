@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from clusters import K, M, N, Shaky, engines, equal
-from polysift.cluster import replay
+from polysift.cluster import held_rows
 from polysift.cluster.backend import DistributedPlace
-from polysift.data.training_set import ArraySource
+from polysift.data.source import ArraySource
 from polysift.engine.budget import Resources, Shape, peak_bytes
 from polysift.engine.problems import Lane
 from polysift.features.feature_map import FeatureMap
@@ -38,7 +38,7 @@ def state_of(engine):
 @pytest.mark.parametrize("store", [False, True])
 @pytest.mark.parametrize(("saved", "seed"), [("never", 0), ("folder", 1), ("often", 2)])
 def test_losses_at_any_moment(rows, request, tmp_path, monkeypatch, cells, store, saved, seed):
-    monkeypatch.setattr(replay, "LONGEST", 4 if saved == "often" else 1000)
+    monkeypatch.setattr(held_rows, "LONGEST", 4 if saved == "often" else 1000)
     checkpoint = None
     if saved == "folder":
         checkpoint = Checkpoint(tmp_path, {})

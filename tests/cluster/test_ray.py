@@ -19,8 +19,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from polysift import FPCClassifier, FPCClassifierCV, RayCluster, WorkersLostError, open_data
-from polysift.cluster import ray_connection, ray_workers, replay
-from polysift.cluster.ray_workers import RayWorkers
+from polysift.cluster import held_rows, ray_cluster
+from polysift.cluster.ray_cluster import RayWorkers
 from polysift.cluster.scheduler import LostError
 from polysift.engine import compiled, sampling
 from polysift.runtime import checkpoints, progress
@@ -313,7 +313,7 @@ class TestLosses:
         X, y, weights = problem
         params = {"random_state": 0, **CONVERGED, "max_iter": 30}
         expected = FPCClassifier(**params).fit(X, y, weights)
-        monkeypatch.setattr(replay, "LONGEST", 8)
+        monkeypatch.setattr(held_rows, "LONGEST", 8)
         told, get = [], RayWorkers.get
 
         def losing(self, ref, check):
@@ -439,9 +439,9 @@ class TestBusy:
         text = "The remote function failed to import on the worker. This may be because [...]"
         text += "\n\nModuleNotFoundError: No module named 'polysift'"
         for cause in (RuntimeError(text), ModuleNotFoundError(name="polysift")):
-            assert "has no module 'polysift'. Install" in str(ray_workers._own_error(cause))
+            assert "has no module 'polysift'. Install" in str(ray_cluster._own_error(cause))
         other = RuntimeError("something else")
-        assert ray_workers._own_error(other) is other
+        assert ray_cluster._own_error(other) is other
 
 
 class TestFinding:
@@ -450,16 +450,16 @@ class TestFinding:
     @pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "localhost:port"])
     def test_nobody_answers(self, address):
         with pytest.raises(ConnectionError, match=f"No Ray cluster answers at address='{address}'"):
-            ray_connection.find(address)
+            ray_cluster.find(address)
 
     def test_one_that_answers(self, four_workers):
         address = four_workers.get_runtime_context().gcs_address
-        assert ray_connection.find(address)[0] == address
+        assert ray_cluster.find(address)[0] == address
 
     def test_an_address_of_another(self, four_workers):
         here = four_workers.get_runtime_context().gcs_address
         for address in (None, "auto", "local", here, f"localhost:{here.rsplit(':')[-1]}"):
-            ray_connection.connect(four_workers, address, None)
+            ray_cluster.connect(four_workers, address, None)
         with socket.create_server(("127.0.0.1", 0)) as other:
             address = f"127.0.0.1:{other.getsockname()[1]}"
             with pytest.raises(ConnectionError, match=f"'{address}', but this process.*{here}"):

@@ -11,11 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polysift import open_data
-from polysift.cluster.messages import Keep, RowLabels, Sweep, Task
 from polysift.cluster.partitions import cut_into_stretches, stretch_sizes
-from polysift.cluster.tasks import advance, gram
+from polysift.cluster.tasks import Keep, RowLabels, Sweep, Task, advance, gram
 from polysift.data.labels import find_encoding, label_part
-from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.problems import Lane
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import learn_scaler

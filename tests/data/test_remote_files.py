@@ -20,8 +20,7 @@ import pandas as pd
 import pyarrow.fs as pafs
 
 from polysift import FPCClassifier, open_data
-from polysift.data.addresses import Address, identity, public_name
-from polysift.data.locations import find
+from polysift.data.locations import Address, find, identity, public_name
 from polysift.data.readers import format_of
 from problems import noisy_problem
 

@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from polysift.data import csv_layout
 from polysift.data import text as data_text
 from polysift.data.columns import Roles
 from polysift.data.text import ParsedText, parse_csv
@@ -35,7 +34,7 @@ def scratch(tmp_path_factory, monkeypatch) -> Path:
 
 @pytest.fixture
 def small_blocks(monkeypatch) -> None:
-    monkeypatch.setattr(csv_layout, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(data_text, "BLOCK_BYTES", 64)
 
 
 def parse(path: Path, text: str | bytes, **options) -> ParsedText:
@@ -224,7 +223,7 @@ class TestInference:
     )
     def test_header(self, tmp_path, text, names):
         (tmp_path / "x.csv").write_text(text)
-        assert csv_layout.inspect_csv(tmp_path / "x.csv", None, None).names == names
+        assert data_text.inspect_csv(tmp_path / "x.csv", None, None).names == names
 
     def test_header_given(self, csv):
         assert csv("1,2\n3,4\n", header=True).names == ("1", "2")
@@ -250,7 +249,7 @@ class TestInference:
     )
     def test_delimiter_among_others(self, tmp_path, text, mark):
         (tmp_path / "x.csv").write_text(text)
-        assert csv_layout.inspect_csv(tmp_path / "x.csv", None, None).delimiter == mark
+        assert data_text.inspect_csv(tmp_path / "x.csv", None, None).delimiter == mark
 
     def test_delimiter_given(self, csv):
         assert csv("1#2\n3#4\n", delimiter="#").X.shape == (2, 2)
@@ -395,8 +394,8 @@ def test_memory_is_bounded(tmp_path):
     code = f"""
 import resource, sys
 from pathlib import Path
-from polysift.data import csv_layout, text
-csv_layout.BLOCK_BYTES = 1 << 20
+from polysift.data import data_text, text
+text.BLOCK_BYTES = 1 << 20
 small = Path({str(tmp_path)!r}) / "small.csv"
 small.write_text("0.5,1\\n" * 1000)
 roles = text.Roles(columns=[0])

@@ -28,7 +28,6 @@ from polysift.datasets import (
     DatasetError,
     available,
     catalogue,
-    fetch,
     load,
     published,
 )
@@ -390,7 +389,7 @@ def test_streams_of_text_are_split_in_the_papers_proportions(data, monkeypatch):
 
 
 def test_the_papers_split_is_by_position():
-    from polysift.datasets.agreement import fixed_split
+    from polysift.datasets.prepared import fixed_split
 
     for name, sizes in (("susy", (4e6, 5e5, 5e5)), ("higgs", (1e7, 5e5, 5e5))):
         split, said = fixed_split(ENTRIES[name], int(sum(sizes)))
@@ -703,7 +702,7 @@ class Server:
 def server(data, monkeypatch):
     found = Server()
     monkeypatch.setattr(catalogue, "UCI_ARCHIVE", found.address)
-    monkeypatch.setattr(fetch, "OPENML", f"{found.address}api/")
+    monkeypatch.setattr(datasets_cache, "OPENML", f"{found.address}api/")
     yield found
     found.close()
 
@@ -831,13 +830,13 @@ def test_no_network(data, monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as closed:
         address = f"http://127.0.0.1:{closed.getsockname()[1]}/"
     monkeypatch.setattr(catalogue, "UCI_ARCHIVE", address)
-    monkeypatch.setattr(fetch, "OPENML", address)
+    monkeypatch.setattr(datasets_cache, "OPENML", address)
     fails_cleanly(data, "skin", "cannot be reached", "Skin_NonSkin.txt")
     fails_cleanly(data, "mnist38", "cannot be reached", "mnist.npz")
 
 
 def test_a_server_that_is_silent(data, monkeypatch):
-    monkeypatch.setattr(fetch, "TIMEOUT", 0.05)
+    monkeypatch.setattr(datasets_cache, "TIMEOUT", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         monkeypatch.setattr(catalogue, "UCI_ARCHIVE", address)
@@ -876,9 +875,9 @@ def test_archives_that_are_encrypted_or_too_large(server, data, monkeypatch):
     server.answers[path] = bytes(locked)
     fails_cleanly(data, "skin", "is not a sound zip archive", "encrypted")
     server.answers[path] = archive({"Skin_NonSkin.txt": "1 2 3 1\n" * 10_000})
-    monkeypatch.setattr(fetch, "LARGEST", 20_000)
+    monkeypatch.setattr(datasets_cache, "LARGEST", 20_000)
     fails_cleanly(data, "skin", "announces 80,000 bytes of Skin_NonSkin.txt")
-    monkeypatch.setattr(fetch, "LARGEST", 100)
+    monkeypatch.setattr(datasets_cache, "LARGEST", 100)
     fails_cleanly(data, "skin", "has more than 100 bytes")
 
 
@@ -946,11 +945,11 @@ def test_progress_is_shown_on_demand(watched, server, data, monkeypatch, capsys)
 
 
 def test_progress_goes_on_in_lines(capsys, monkeypatch):
-    from polysift.runtime import transfers
+    from polysift.runtime import progress as runtime_progress
 
     clock = iter(np.arange(0, 100, 0.7))
-    monkeypatch.setattr(transfers, "perf_counter", lambda: next(clock))
-    with transfers.Progress("reading", None, "rows", show=True) as progress:
+    monkeypatch.setattr(runtime_progress, "perf_counter", lambda: next(clock))
+    with runtime_progress.Progress("reading", None, "rows", show=True) as progress:
         for _ in range(4):
             progress.advance(1000)
     lines = capsys.readouterr().err.splitlines()

@@ -18,9 +18,9 @@ import solving
 from clusters import Shaky
 from polysift import FPCClassifier
 from polysift.cluster.engine import DistributedEngine
+from polysift.cluster.held_rows import Pieces
 from polysift.cluster.partitions import cut_into_stretches
-from polysift.cluster.pieces import Pieces
-from polysift.data.training_set import ArraySource
+from polysift.data.source import ArraySource
 from polysift.engine import compiled
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Lane

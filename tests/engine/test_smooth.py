@@ -11,29 +11,29 @@ import scipy.sparse as sp
 from clusters import Shaky
 from oracles import kernel
 from polysift.cluster.engine import DistributedEngine
+from polysift.cluster.held_rows import Pieces
 from polysift.cluster.partitions import cut_into_stretches
-from polysift.cluster.pieces import Pieces
-from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Lane
 from polysift.engine.sums import SmoothSums, move_smoothly
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import AffineScaler
-from polysift.losses import hinge_loss
-from polysift.runtime.parallel import Pool
-from polysift.runtime.progress import Monitor
-from polysift.smooth import (
+from polysift.losses import (
     FULL,
     LEVELS,
     STEPS,
     curvedness,
     drawn,
     duality_gap,
+    hinge_loss,
     keep_multipliers,
     multipliers,
     predicted,
     steepness,
 )
+from polysift.runtime.parallel import Pool
+from polysift.runtime.progress import Monitor
 
 F = np.linspace(-2, 4, 1201)
 LEAST_CURVED = 0.2

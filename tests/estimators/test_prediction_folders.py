@@ -20,12 +20,16 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 from polysift import FPCClassifier, FPCClassifierCV, RayCluster, load, open_data, save
-from polysift.data.training_set import ArraySource
-from polysift.estimators import prediction_tasks
-from polysift.estimators.output import unwritten, writing_predictions
-from polysift.estimators.prediction_files import is_folder
-from polysift.estimators.prediction_tasks import Parts, predict_stretch
-from polysift.runtime.folders import check_output_folder, part_name, placing, replacing_folder
+from polysift.data.source import ArraySource
+from polysift.estimators import prediction_files
+from polysift.estimators.prediction_files import (
+    Parts,
+    is_folder,
+    predict_stretch,
+    unwritten,
+    writing_predictions,
+)
+from polysift.runtime.outputs import check_output_folder, part_name, placing, replacing_folder
 from polysift.runtime.progress import Monitor
 
 M, SHARDS = 30_000, 15
@@ -271,14 +275,14 @@ class TestFailures:
         assert len(list(tmp_path.iterdir())) == request.param
 
     def test_a_full_disk(self, clf, rows, monkeypatch):
-        write = prediction_tasks.write_part
+        write = prediction_files.write_part
 
         def full(path, rows, classes, output):
             if path.name == "part-00004.parquet":
                 raise unwritten(output, OSError(28, "No space left on device"))
             write(path, rows, classes, output)
 
-        monkeypatch.setattr(prediction_tasks, "write_part", full)
+        monkeypatch.setattr(prediction_files, "write_part", full)
         with pytest.raises(OSError, match=r"written to .*out: .*No space left.*Nothing was left"):
             clf.predict_to(rows, self.path, **self.options)
 

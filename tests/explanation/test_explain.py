@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 import polysift
 from polysift import Explanation, FPCClassifier, FPCClassifierCV, explain
-from polysift.data.training_set import ArraySource
+from polysift.data.source import ArraySource
 from polysift.explanation.attributions import Attributor, _coin_cumulants
 from polysift.explanation.reference import SAMPLE_ROWS, reference_of
 from polysift.explanation.variances import importance_of

@@ -20,7 +20,7 @@ from polysift import FPCClassifier, FPCClassifierCV, __version__
 from polysift.features.feature_map import BlockFeatures
 from polysift.persistence.onnx import to_onnx
 from polysift.persistence.onnx_graph import Graph, Value, interpolated
-from polysift.training.calibrators import (
+from polysift.training.calibration import (
     IsotonicCalibrator,
     SigmoidCalibrator,
     calibrator_from_dict,

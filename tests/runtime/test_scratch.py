@@ -5,15 +5,15 @@ import threading
 import numpy as np
 import pytest
 
-from polysift.runtime import scratch
+from polysift.runtime import parallel
 from polysift.runtime.parallel import Workspace
 
-ROWS = scratch.SMALL // 4
+ROWS = parallel.SMALL // 4
 
 
 @pytest.fixture(autouse=True)
 def no_spares(monkeypatch):
-    monkeypatch.setattr(scratch, "_spares", {})
+    monkeypatch.setattr(parallel, "_spares", {})
 
 
 def address(array):
@@ -28,10 +28,10 @@ def use(size, dtype=float):
 
 def test_memory_is_used_again():
     first = use(ROWS)
-    assert len(scratch._spares) == 1
+    assert len(parallel._spares) == 1
     work = Workspace()
     assert address(work.array("another", (ROWS - 5, 2), np.float32)) == first
-    assert not scratch._spares
+    assert not parallel._spares
 
 
 def test_memory_of_a_thread_is_used_again():
@@ -45,7 +45,7 @@ def test_memory_of_a_thread_is_used_again():
 def test_memory_with_an_array_in_it_is_not_given_away():
     kept = Workspace().array("Z", (ROWS // 2, 2), float)[1:]
     kept[:] = 7.0
-    assert not scratch._spares
+    assert not parallel._spares
     other = Workspace().array("Z", (ROWS // 2, 2), float)
     assert not np.shares_memory(kept, other)
     assert (kept == 7.0).all()
@@ -53,13 +53,13 @@ def test_memory_with_an_array_in_it_is_not_given_away():
 
 def test_little_and_much_memory_is_not_kept():
     use(ROWS // 2 - 1)
-    use(scratch.MOST + 1, np.int8)
-    assert not scratch._spares
+    use(parallel.MOST + 1, np.int8)
+    assert not parallel._spares
     two = [Workspace(), Workspace()]
     for work in two:
-        work.array("Z", (scratch.MOST // 3 * 2,), np.int8)
+        work.array("Z", (parallel.MOST // 3 * 2,), np.int8)
     del work, two
-    assert len(scratch._spares) == 1  # both would be too much
+    assert len(parallel._spares) == 1  # both would be too much
 
 
 def test_a_spare_that_is_far_too_large_is_left_to_others():

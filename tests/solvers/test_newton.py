@@ -14,32 +14,33 @@ from clusters import Shaky
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier, FPCClassifierCV
 from polysift.cluster.engine import DistributedEngine
+from polysift.cluster.held_rows import Pieces
 from polysift.cluster.partitions import cut_into_stretches
-from polysift.cluster.pieces import Pieces
-from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine import budget, compiled
 from polysift.engine.local import LocalEngine
 from polysift.engine.sums import SmoothSums
 from polysift.features.kernels import full_dimension
+from polysift.losses import STEPS
 from polysift.plots import ConvergenceDisplay
 from polysift.runtime import checkpoints
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor, OutOfTime
-from polysift.smooth import STEPS
 from polysift.solvers.admm import Settings, factorise
 from polysift.solvers.loop import Batch, solve
-from polysift.solvers.newton import LESS, NewtonRun
-from polysift.solvers.newton_column import (
+from polysift.solvers.newton import (
     DAMPING,
+    LESS,
     LOOK_BACK,
     LOWERED,
     MEMORY,
     RAISED,
     START,
     Column,
+    NewtonRun,
 )
 from polysift.solvers.result import Status
-from polysift.training.forecast import NEWTON_PASSES
+from polysift.training.plan import NEWTON_PASSES
 from problems import noisy_problem, optional
 from solving import PROBLEMS, converged, engine_for
 

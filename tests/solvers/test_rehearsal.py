@@ -15,9 +15,8 @@ from polysift.engine.sampling import ROUGH, Draw, rehearsal_rows
 from polysift.runtime.checkpoints import Checkpoint
 from polysift.solvers.newton import NewtonRun
 from polysift.solvers.warm_start import _training_set
-from polysift.training import forecast
 from polysift.training import plan as training_plan
-from polysift.training.forecast import NEWTON_PASSES, NEWTON_PASSES_LATE, NEWTON_PASSES_ROUGH
+from polysift.training.plan import NEWTON_PASSES, NEWTON_PASSES_LATE, NEWTON_PASSES_ROUGH
 from problems import noisy_problem
 from solving import engine_for
 
@@ -184,8 +183,8 @@ def test_warm_starts_begin_where_they_are():
 
 def test_the_forecast(monkeypatch):
     """With the rates of a row given: a measured one is another each time."""
-    monkeypatch.setattr(forecast, "_calibrate", lambda *args: (1e-8, 1e-6, 1e-7))
-    monkeypatch.setattr(forecast, "_reading_seconds", lambda source: 0.0)
+    monkeypatch.setattr(training_plan, "_calibrate", lambda *args: (1e-8, 1e-6, 1e-7))
+    monkeypatch.setattr(training_plan, "_reading_seconds", lambda source: 0.0)
     many = np.tile(X, (20, 1))
     plan = classifier(n_jobs=1).plan(many, np.tile(Y, 20), show=False)
     assert plan.passes == 2 + NEWTON_PASSES_LATE

@@ -14,12 +14,19 @@ from sklearn.exceptions import ConvergenceWarning
 from clusters import K, M, N, Shaky, engines, equal
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier, load, save
-from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.budget import Resources, Shape, peak_bytes
 from polysift.engine.local import LocalEngine
-from polysift.engine.panels import add_gram, feature_blocks
 from polysift.engine.problems import Lane
-from polysift.engine.sampling import Draw, sample_of, sampling_pays, slope_for, uniform_numbers
+from polysift.engine.sampling import (
+    Draw,
+    add_gram,
+    feature_blocks,
+    sample_of,
+    sampling_pays,
+    slope_for,
+    uniform_numbers,
+)
 from polysift.engine.shards import ShardWork
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import AffineScaler
@@ -27,9 +34,8 @@ from polysift.runtime import checkpoints
 from polysift.runtime.parallel import Pool, Workspace
 from polysift.solvers import conjugate_gradients
 from polysift.solvers.admm import Factor, Settings, factorise
-from polysift.solvers.conjugate_gradients import ConjugateGradients
+from polysift.solvers.conjugate_gradients import ConjugateGradients, sampled_sums
 from polysift.solvers.loop import solve
-from polysift.solvers.sampled_gram import sampled_sums
 from problems import noisy_problem
 
 X, Y = noisy_problem(np.random.default_rng(0), 6000, 3)

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from polysift.cluster.engine import DistributedEngine
+from polysift.cluster.held_rows import Pieces
 from polysift.cluster.partitions import cut_into_stretches
-from polysift.cluster.pieces import Pieces
 from polysift.cluster.scheduler import LostError
 from polysift.data.labels import find_encoding, label_part
-from polysift.data.training_set import TrainingSet
+from polysift.data.source import TrainingSet
 from polysift.engine.local import LocalEngine
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.local import LocalEngine
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import AffineScaler, learn_scaler

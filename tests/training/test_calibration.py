@@ -6,12 +6,13 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import brier_score_loss, log_loss
 
-from polysift.training.calibration import assess, cross_fitted
-from polysift.training.calibrators import (
+from polysift.training.calibration import (
     CALIBRATIONS,
     IsotonicCalibrator,
     SigmoidCalibrator,
+    assess,
     calibrator_from_dict,
+    cross_fitted,
     learn_calibrator,
 )
 

@@ -87,7 +87,7 @@ def test_features_are_kept_where_they_take_a_small_share():
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_kept_features_do_not_change_the_model(monkeypatch, dtype):
-    from polysift.data.training_set import ArraySource
+    from polysift.data.source import ArraySource
     from polysift.engine import budget
 
     reads = []
@@ -184,7 +184,7 @@ def test_the_limit_is_kept(tmp_path):
 
 FULL_DISK = """
 import resource, signal
-from polysift.engine.state import new_state
+from polysift.engine.local import new_state
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polysift.cli.console import as_usage, guarded, say, show_facts, show_json, show_table
-from polysift.cli.option_groups import grouped
-from polysift.cli.option_values import items
+from polysift.cli.option_types import grouped, items
 from polysift.cli.options import BUDGET, OUTPUT, option
 
 if TYPE_CHECKING:

@@ -7,8 +7,7 @@ from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any
 
 from polysift.cli.console import as_usage, guarded, say, show_facts, show_json, show_table
-from polysift.cli.option_groups import grouped
-from polysift.cli.option_values import duration, items
+from polysift.cli.option_types import duration, grouped, items
 from polysift.cli.options import BUDGET, option
 from polysift_paper.commands import RUNNING, Results, Runs
 

@@ -11,7 +11,7 @@ import typer
 from polysift import __version__
 from polysift.cli.console import Debug, guarded, state
 from polysift.cli.models import evaluate, export, inspect, predict
-from polysift.cli.option_groups import grouped
+from polysift.cli.option_types import grouped
 from polysift.cli.outputs import check_file
 from polysift.cli.train import fit, tune
 

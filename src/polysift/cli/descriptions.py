@@ -10,7 +10,7 @@ from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.search import FPCClassifierCV
 from polysift.plots.base import number_text
 from polysift.reporting.evaluation import Evaluation
-from polysift.training.forecast import duration
+from polysift.training.plan import duration
 
 Table = tuple[str, list[str], list[list[str]]]
 """A title, the names of columns, rows."""

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from polysift.cli.command_line import shown_command
 from polysift.cli.console import WrongUsage, guarded, show_facts, show_json, show_lines, show_table
-from polysift.cli.option_groups import grouped
+from polysift.cli.option_types import grouped
 from polysift.cli.options import (
     BUDGET,
     DATA,
@@ -21,8 +20,7 @@ from polysift.cli.options import (
     ReadingOptions,
     option,
 )
-from polysift.cli.outputs import check_file
-from polysift.cli.prediction_outputs import check_folder
+from polysift.cli.outputs import check_file, check_folder, shown_command
 
 if TYPE_CHECKING:
     from polysift import Explanation, FPCClassifier, FPCClassifierCV
@@ -100,7 +98,7 @@ def evaluate(
     """Judge a model by labelled rows."""
     from polysift import report as write_report
     from polysift.cli.descriptions import confusion_table, figures_table
-    from polysift.data.addresses import public_name
+    from polysift.data.locations import public_name
     from polysift.reporting.evaluation import evaluate as judge
     from polysift.reporting.report import explained
 
@@ -211,7 +209,7 @@ def _load(path: Path) -> FPCClassifier | FPCClassifierCV:
 
 def _ready(loaded: Any, jobs: int | None, quiet: bool) -> FPCClassifier:
     """Return the classifier of what a file held, ready to predict."""
-    from polysift.estimators.models import classifier_of
+    from polysift.estimators.search import classifier_of
 
     model = classifier_of("This command needs", loaded)
     return model.set_params(n_jobs=jobs, verbose=0 if quiet else 1)

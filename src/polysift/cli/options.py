@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from polysift.cli.console import WrongUsage, busy
-from polysift.cli.option_values import (
+from polysift.cli.option_types import (
     centers,
     class_weight,
     column_types,
@@ -91,7 +91,7 @@ class ReadingOptions:
         quiet: bool = True,
     ) -> DataSource:
         """Open a file; ``names`` are the features to take where none were asked for."""
-        from polysift.data.addresses import public_name
+        from polysift.data.locations import public_name
         from polysift.data.readers import format_of, open_data
 
         if not path:
@@ -131,7 +131,7 @@ class LabelOptions:
         self, path: str, reading: ReadingOptions, *, quiet: bool, names: Any = None
     ) -> DataSource:
         """Open a file that has labels."""
-        from polysift.data.addresses import public_name
+        from polysift.data.locations import public_name
         from polysift.data.readers import format_of
 
         try:

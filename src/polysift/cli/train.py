@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from polysift.cli.command_line import shown_command
 from polysift.cli.console import (
     NOTHING_WRITTEN,
     WrongUsage,
@@ -18,8 +17,7 @@ from polysift.cli.console import (
     show_json,
     show_table,
 )
-from polysift.cli.option_groups import grouped
-from polysift.cli.option_values import label_of
+from polysift.cli.option_types import grouped, label_of
 from polysift.cli.options import (
     BUDGET,
     DATA,
@@ -34,7 +32,7 @@ from polysift.cli.options import (
     given,
     option,
 )
-from polysift.cli.outputs import Output
+from polysift.cli.outputs import Output, shown_command
 
 if TYPE_CHECKING:
     from polysift import DataSource, Forecast, FPCClassifier, FPCClassifierCV
@@ -118,7 +116,7 @@ def tune(
 def _classifier(parameters: dict[str, Any], warm_start: Path | None) -> FPCClassifier:
     """Return the classifier to fit: a new one, or one that goes on."""
     from polysift import FPCClassifier, load
-    from polysift.estimators.models import classifier_of
+    from polysift.estimators.search import classifier_of
 
     if warm_start is None:
         return FPCClassifier(**parameters)
@@ -136,7 +134,7 @@ def _judges(
     output: Output,
 ) -> dict[str, DataSource]:
     """Return what to judge the model by, opened before the work: a mistake there costs nothing."""
-    from polysift.data.addresses import identity, public_name
+    from polysift.data.locations import identity, public_name
 
     if validation is None:
         return {"training": source} if output.report else {}

@@ -6,11 +6,10 @@ from dataclasses import replace
 
 from polysift.cluster import tasks
 from polysift.cluster.engine import DistributedEngine
+from polysift.cluster.held_rows import Pieces
 from polysift.cluster.partitions import Stretch, cut_into_stretches, stretch_sizes
-from polysift.cluster.pieces import Pieces
 from polysift.cluster.scheduler import Cluster, Crew, LostError, Ref
-from polysift.data.source import DataSource
-from polysift.data.training_set import TrainingSet
+from polysift.data.source import DataSource, TrainingSet
 from polysift.engine.budget import (
     STORED_SHARE,
     Resources,

@@ -12,17 +12,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from polysift.cluster import tasks
-from polysift.cluster.held_rows import Holdings
-from polysift.cluster.messages import Keep, Sweep, Task
-from polysift.cluster.pieces import Pieces
-from polysift.cluster.replay import StoredState
+from polysift.cluster.held_rows import Holdings, Pieces, StoredState
 from polysift.cluster.scheduler import Ref
-from polysift.data.training_set import TrainingSet
-from polysift.engine.growing_gram import GrowingGram
+from polysift.cluster.tasks import Keep, Sweep, Task
+from polysift.data.source import TrainingSet
 from polysift.engine.local import features_of
 from polysift.engine.problems import Lane
 from polysift.engine.sampling import Draw, Picked
-from polysift.engine.sums import GramSums, SweepSums
+from polysift.engine.sums import GramSums, GrowingGram, SweepSums
 from polysift.features.feature_map import FeatureMap
 from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Partial, Span, TreeSum

@@ -3,6 +3,10 @@
 For each stretch of shards there are references: to the rows' source, to their labels, and to their
 state, which the next task is given and returns anew. All steps since the state was last safe are
 kept, so that the state of a stretch that was lost is made again.
+
+The rows of stretches on a cluster, sent when they are first needed.
+
+How the state of rows on a cluster came about, and how a checkpoint reads and writes it.
 """
 
 from __future__ import annotations
@@ -18,16 +22,132 @@ from typing import Any
 import numpy as np
 
 from polysift.cluster import tasks
-from polysift.cluster.messages import RowLabels, Task
 from polysift.cluster.partitions import Stretch
-from polysift.cluster.pieces import Pieces
-from polysift.cluster.replay import Lineage, StoredState
-from polysift.cluster.scheduler import Crew, LostError, Ref
-from polysift.data.training_set import TrainingSet
-from polysift.runtime.checkpoints import write_state
+from polysift.cluster.scheduler import Cluster, Crew, LostError, Ref
+from polysift.cluster.tasks import RowLabels, Step, Sweep, Task
+from polysift.data.source import DataSource, TrainingSet
+from polysift.runtime.checkpoints import read_rows, write_state
 from polysift.runtime.outputs import TemporaryFolder
 from polysift.runtime.progress import Monitor, WorkersLostError
 from polysift.runtime.types import FloatArray
+
+
+class Pieces:
+    """The rows of each stretch as a source of its own, on the cluster from its first use on."""
+
+    def __init__(self, cluster: Cluster, source: DataSource, stretches: list[Stretch]) -> None:
+        self.cluster, self.source, self.stretches = cluster, source, stretches
+        self._refs: dict[int, Ref] = {}
+
+    def __getitem__(self, i: int) -> Ref:
+        if i not in self._refs:
+            self._refs[i] = self.cluster.put(self.source.cut(self.stretches[i].shards))
+        return self._refs[i]
+
+    def forget(self, i: int) -> None:
+        """Send the rows of a stretch anew when they are needed next."""
+        self._refs.pop(i, None)
+
+
+LONGEST = 50
+"""Steps after which a state is brought to safety, lest a lost one take long to make again."""
+
+SHARE = 10
+"""That shall take a tenth of the time at most."""
+
+
+class Lineage:
+    """The steps since the state was last safe: what a lost one is made from again.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        Where the steps are sent, once each.
+    columns : int
+        The columns of the state.
+    path : path, optional
+        The file with the state at the beginning; by default it is t = 1.
+    owner : object, optional
+        Kept as long as the file is needed.
+    cost : float, default=0
+        The seconds it took to write it.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        columns: int,
+        path: Path | None = None,
+        *,
+        owner: object = None,
+        cost: float = 0.0,
+    ) -> None:
+        self._cluster, self._path, self._owner = cluster, path, owner
+        self._first_columns = self.columns = columns
+        self._steps: list[Step] = []
+        self._refs: list[Ref] = []
+        self._due = perf_counter() + SHARE * cost
+        self.longest = LONGEST
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def append(self, step: Step, columns: int) -> None:
+        """Add a step, after which the state has so many columns."""
+        self._steps.append(step)
+        self._refs.append(self._cluster.put(step))
+        self.columns = columns
+
+    def refs(self, after: int) -> list[Ref]:
+        """Return the steps but for the first ones."""
+        return self._refs[after:]
+
+    def sweeps(self, after: int) -> bool:
+        """Return whether there is a sweep among the steps but for the first ones."""
+        return any(isinstance(step, Sweep) for step in self._steps[after:])
+
+    def send_again(self) -> None:
+        """Send all steps anew."""
+        self._refs = [self._cluster.put(step) for step in self._steps]
+
+    def start(self, stretch: Stretch) -> Ref:
+        """Return the state of a stretch at the beginning, or the number of columns of t = 1."""
+        if self._path is None:
+            return self._first_columns
+        return self._cluster.put(read_rows(self._path, "state", stretch.rows))
+
+    def too_long(self) -> bool:
+        """Return whether the state should be brought to safety."""
+        return len(self._steps) >= self.longest and perf_counter() >= self._due
+
+
+class StoredState:
+    """The state of all rows as ``RowBlocks``: a block is a stretch's."""
+
+    dtype = np.dtype(float)
+
+    def __init__(
+        self,
+        stretches: list[Stretch],
+        columns: int,
+        get: Callable[[int], FloatArray],
+        put: Callable[[int, FloatArray], None],
+    ) -> None:
+        self._stretches, self._get, self._put = stretches, get, put
+        self.shape = (stretches[-1].rows[1], columns)
+
+    def read(self) -> Iterator[FloatArray]:
+        """Yield the state of each stretch."""
+        for i in range(len(self._stretches)):
+            yield self._get(i)
+
+    def write(self) -> Iterator[FloatArray]:
+        """Yield an empty block for each stretch; filled, it becomes its state."""
+        for i, stretch in enumerate(self._stretches):
+            block = np.empty((stretch.n_rows, self.shape[1]))
+            yield block
+            self._put(i, block)
+
 
 SPARE = 4
 """A state goes to a temporary file where there is room for so many of them."""

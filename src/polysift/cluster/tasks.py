@@ -2,6 +2,8 @@
 
 A worker is told all it needs and keeps nothing: what a task returns depends on its arguments alone,
 so that it can be done again by another. Sums come as ``partial_sums`` returns them.
+
+What workers are told: the task of an engine, the labels of rows, the steps of their state.
 """
 
 from __future__ import annotations
@@ -9,21 +11,21 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from polysift.cluster.messages import Keep, RowLabels, Step, Sweep, Task
-from polysift.data.labels import label_part
-from polysift.data.source import DataSource
-from polysift.data.training_set import TrainingSet
+from polysift.data.labels import Encoding, label_part
+from polysift.data.source import DataSource, TrainingSet
 from polysift.engine.problems import Lane, LaneTable
 from polysift.engine.sampling import Draw, Picked
 from polysift.engine.shard_features import Item
 from polysift.engine.shards import ShardWork
 from polysift.engine.sums import GramSums, SweepSums, Swept
+from polysift.features.feature_map import FeatureMap
 from polysift.features.survey import (
     Questions,
     Survey,
@@ -32,7 +34,66 @@ from polysift.features.survey import (
     survey_shards,
 )
 from polysift.runtime.parallel import Partial, Pool, partial_sums, single_threaded_blas
-from polysift.runtime.types import FloatArray
+from polysift.runtime.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all tasks of an engine must know.
+
+    Attributes
+    ----------
+    feature_map : FeatureMap
+        The features.
+    n_classes, n_cells : int
+        The numbers of classes and of cells of rows.
+    encoding : Encoding
+        How labels become class numbers.
+    threads : int
+        The threads of a task.
+    store : bool
+        Whether the features are kept from the first sweep on.
+    fused : bool
+        Whether to use the compiled loops.
+    precise : bool
+        Whether features are float64 also of float32 rows.
+    """
+
+    feature_map: FeatureMap
+    n_classes: int
+    n_cells: int
+    encoding: Encoding | None
+    threads: int = 1
+    store: bool = False
+    fused: bool = False
+    precise: bool = False
+
+
+@dataclass(frozen=True)
+class RowLabels:
+    """The class numbers, weights and cells of a stretch's rows, as in ``TrainingSet``."""
+
+    codes: IntArray
+    weights: FloatArray | None
+    cells: IntArray | None
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A step of the per-row state: a sweep with new coefficients."""
+
+    lanes: Sequence[Lane]
+    u: FloatArray
+
+
+@dataclass(frozen=True)
+class Keep:
+    """A step of the per-row state: only these columns go on."""
+
+    columns: list[int]
+
+
+Step = Sweep | Keep
 
 
 def survey_stretch(

@@ -12,8 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from polysift.data.source import DataSource
-from polysift.data.training_set import ArraySource
+from polysift.data.source import ArraySource, DataSource
 from polysift.runtime.types import FloatArray
 
 FLOATS = np.dtype(np.float64), np.dtype(np.float32)

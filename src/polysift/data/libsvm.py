@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polysift.data.parsing import ParsedText, TextLabels, open_binary, reading, temporary_folder
+from polysift.data.text import ParsedText, TextLabels, open_binary, reading, temporary_folder
 from polysift.runtime.types import Block, FloatArray, IntArray
 
 BLOCK_BYTES = 1 << 22

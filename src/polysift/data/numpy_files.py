@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from polysift.data.columns import Roles, resolve_names
-from polysift.data.source import DataSource, find_name
-from polysift.data.training_set import ArraySource
+from polysift.data.source import ArraySource, DataSource, find_name
 from polysift.runtime.outputs import TemporaryFolder
 
 

@@ -8,18 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from polysift.data.addresses import is_remote, local_path, public_name
-from polysift.data.arrow import ArrowSource
-from polysift.data.arrow_units import ipc_units, load_pyarrow, parquet_units, table_units
+from polysift.data.arrow import ArrowSource, ipc_units, load_pyarrow, parquet_units, table_units
 from polysift.data.columns import Column, Roles, resolve_names
 from polysift.data.inputs import is_ray_dataset
 from polysift.data.libsvm import parse_libsvm
-from polysift.data.locations import FoundFiles, find
+from polysift.data.locations import FoundFiles, find, is_remote, local_path, public_name
 from polysift.data.numpy_files import map_npy, matrix_source, open_npz
-from polysift.data.parsing import ParsedText
-from polysift.data.source import DataSource
-from polysift.data.text import parse_csv
-from polysift.data.training_set import ArraySource
+from polysift.data.source import ArraySource, DataSource
+from polysift.data.text import ParsedText, parse_csv
 from polysift.runtime.outputs import TemporaryFolder
 
 FORMATS = {

@@ -1,21 +1,227 @@
-"""From CSV text to memory maps: one streaming pass, whose numbers stay in a temporary folder."""
+"""From CSV text to memory maps: one streaming pass, whose numbers stay in a temporary folder.
+
+What parsers of text share: how to open a file, where to put numbers, what to return.
+
+How a CSV file is cut into rows and columns, as told by its first lines.
+"""
 
 from __future__ import annotations
 
+import csv
+import gzip
+import operator
 import re
-from collections.abc import Generator, Mapping
-from contextlib import closing
-from dataclasses import dataclass
+import shutil
+import tempfile
+import zlib
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from polysift.data.arrow_units import load_pyarrow
-from polysift.data.columns import Roles
-from polysift.data.csv_layout import MISSING, CsvTable, inspect_csv, is_number
+from polysift.data.arrow import load_pyarrow
+from polysift.data.columns import Roles, as_position, check_position, find_column
 from polysift.data.inputs import ENCODE
-from polysift.data.parsing import ParsedText, TextLabels, is_gzip, reading, temporary_folder
+from polysift.runtime.types import Block, FloatArray
+
+
+@dataclass(frozen=True)
+class ParsedText:
+    """What a text file held.
+
+    Attributes
+    ----------
+    X : memmap or csr_array of shape (m, d)
+        The features, float64 and read-only, on files in ``folder``.
+    names : tuple of str, or None
+        The names of the features, where the file has them.
+    labels : ndarray of shape (m,), or None
+        The labels: bool, int, float or text.
+    weights : ndarray of shape (m,), or None
+        The weights, float64.
+    folder : Path
+        The temporary folder, which the caller removes.
+    n_bytes : int
+        Bytes on disk in that folder.
+    """
+
+    X: Block
+    names: tuple[str, ...] | None
+    labels: np.ndarray[Any, Any] | None
+    weights: FloatArray | None
+    folder: Path
+    n_bytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        size = sum(file.stat().st_size for file in self.folder.iterdir())
+        object.__setattr__(self, "n_bytes", size)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Make a folder that stays, unless the body fails."""
+    folder = Path(tempfile.mkdtemp(prefix="polysift-"))
+    try:
+        yield folder
+    except BaseException as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if type(error) is OSError:  # not of the file that is read: those have classes of their own
+            raise OSError(
+                error.errno,
+                f"Temporary files could not be written to {folder.parent}: {error}. Free space "
+                "there, or point TMPDIR elsewhere.",
+            ) from error
+        raise
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Say which file is at fault when it is missing, not text, or cut short."""
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {str(path)!r}. Check the path.")
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text ({error}). Save it as UTF-8 first.") from error
+    except (EOFError, OSError, zlib.error) as error:
+        # What the operating system reports, such as a full disk, carries a number.
+        if not is_gzip(path) or getattr(error, "errno", None) is not None:
+            raise
+        message = f"{path} is corrupt or cut short: {error}. Fetch it or compress it again."
+        raise ValueError(message) from error
+
+
+def open_binary(path: Path) -> Any:
+    """Open a file for reading bytes, decompressed."""
+    return gzip.open(path, "rb") if is_gzip(path) else path.open("rb")
+
+
+def is_gzip(path: Path) -> bool:
+    """Tell by the name whether a file is compressed."""
+    return path.name.lower().endswith(".gz")
+
+
+@dataclass
+class TextLabels:
+    """Labels gathered batch by batch; of text, each distinct label is kept once."""
+
+    parts: list[np.ndarray[Any, Any]] = field(default_factory=list)
+    codes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, values: np.ndarray[Any, Any], words: Sequence[str] | None = None) -> None:
+        """Append labels; where ``words`` are given, ``values`` are positions among them."""
+        if words is not None:
+            known = [self.codes.setdefault(word, len(self.codes)) for word in words]
+            values = np.array(known, dtype=np.int32)[values]
+        self.parts.append(values)
+
+    def finish(self) -> np.ndarray[Any, Any]:
+        """Return all labels."""
+        whole = np.concatenate(self.parts)
+        if not self.codes:
+            return whole
+        # numpy pads each label to the longest: it sorts fast, but long ones would fill memory.
+        kind = str if max(map(len, self.codes)) <= 16 else object
+        return np.array(list(self.codes), dtype=kind)[whole]
+
+
+BLOCK_BYTES = 1 << 20
+"""Bytes of text that are parsed at a time; pyarrow reads some 32 blocks ahead."""
+
+SAMPLE_LINES, LONGEST_LINE = 20, 1 << 24
+"""The lines from which delimiter and header are inferred, and the characters read of each."""
+
+MISSING = ("", "#N/A", "-NaN", "-nan", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null")
+"""Fields that stand for a missing value."""
+
+
+@dataclass(frozen=True)
+class CsvTable:
+    """A CSV file and how it is cut into rows and columns; ``skip`` rows precede the data."""
+
+    path: Path
+    delimiter: str
+    names: tuple[str, ...] | None
+    width: int
+    skip: int
+    block_bytes: int
+
+    def find(self, column: str | int) -> int:
+        """Return the position of a column, from 0, or raise."""
+        if self.names is not None:
+            return find_column(column, self.names, str(self.path))
+        place = as_position(column) if isinstance(column, str) else operator.index(column)
+        if place is None:
+            raise ValueError(
+                f"{self.path} has no header line, so there is no column {column!r}. Pass its "
+                f"position, 0 to {self.width - 1}, or header=True if the first line holds names."
+            )
+        return check_position(place, self.width, str(self.path))
+
+    def key(self, place: int) -> str:
+        """Return what a user writes to name a column."""
+        return str(place) if self.names is None else repr(self.names[place])
+
+
+def inspect_csv(path: Path, header: bool | None, delimiter: str | None) -> CsvTable:
+    """Find delimiter, names and number of columns in the first lines."""
+    if delimiter is not None and len(delimiter) != 1:
+        raise ValueError(f"delimiter must be one character or None; got {delimiter!r}.")
+    with reading(path), open_binary(path) as raw, TextIOWrapper(raw, "utf-8-sig") as text:
+        lines = [text.readline(LONGEST_LINE) for _ in range(SAMPLE_LINES)]
+    mark = delimiter or max(",;\t| ", key=lambda mark: _promise(lines, mark))
+    rows = _split(lines, mark)
+    filled = [row for row in rows if row]
+    if not filled:
+        raise ValueError(f"{path} is empty. It must hold at least one row of numbers.")
+    names = None
+    if _has_header(filled) if header is None else header:
+        names = tuple(name.strip() for name in filled[0])
+        name, count = Counter(names).most_common(1)[0]
+        if count > 1:
+            raise ValueError(f"{path} has {count} columns named {name!r}. Rename all but one.")
+    skip = 0 if names is None else rows.index(filled[0]) + 1  # pyarrow counts blank lines here
+    longest = max(len(line.encode()) for line in lines)
+    return CsvTable(path, mark, names, len(filled[0]), skip, max(BLOCK_BYTES, 2 * longest))
+
+
+def _split(lines: Sequence[str], mark: str) -> list[list[str]]:
+    """Cut lines into fields; a blank line has none."""
+    try:
+        return list(csv.reader(lines, delimiter=mark))
+    except csv.Error:  # a field of more than 131072 characters: most likely the wrong delimiter
+        return [[line] if line.strip() else [] for line in lines]
+
+
+def _promise(lines: Sequence[str], mark: str) -> tuple[bool, int, int]:
+    """Prefer a delimiter that cuts all lines into as many fields, then one that yields numbers."""
+    rows = [row for row in _split(lines, mark) if row]
+    widths = [len(row) for row in rows] or [0]
+    numbers = sum(is_number(text) for row in rows for text in row)
+    return len(set(widths)) == 1 and widths[0] > 1, numbers, widths[0]
+
+
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell names from data: names are words above numbers, or the line holds nothing but words."""
+    words = [not (is_number(text) or text.strip() in MISSING) for text in rows[0]]
+    below = rows[1] if len(rows) > 1 else []
+    over_numbers = any(word and is_number(text) for word, text in zip(words, below, strict=False))
+    return over_numbers or all(words)
+
+
+def is_number(text: str) -> bool:
+    """Return whether a cell reads as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
+
 
 KINDS = ("string", "bool", "double", "float64", "float32", "int64", "int32", "int16", "int8")
 """The names that ``column_types`` takes; the first for labels only."""

@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from polysift.datasets.agreement import deviations, fixed_split, printed_differences
 from polysift.datasets.cache import (
     WORTH_KEEPING,
     cache_folder,
     candidates,
     check_kept,
     data_folder,
+    fetch_published,
     find_files,
     is_prepared,
     keep,
@@ -23,11 +23,18 @@ from polysift.datasets.cache import (
     temporary_folder,
 )
 from polysift.datasets.catalogue import Entry, find_entry
-from polysift.datasets.fetch import fetch_published
-from polysift.datasets.prepared import Content, DatasetError, digest, read_prepared
+from polysift.datasets.prepared import (
+    Content,
+    DatasetError,
+    deviations,
+    digest,
+    fixed_split,
+    printed_differences,
+    read_prepared,
+)
 from polysift.datasets.published import read_published
 from polysift.runtime.parameters import check_flag
-from polysift.runtime.transfers import Progress
+from polysift.runtime.progress import Progress
 from polysift.runtime.types import FloatArray, IntArray
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from polysift.data.source import DataSource
-from polysift.data.training_set import TrainingSet
+from polysift.data.source import DataSource, TrainingSet
 from polysift.engine import budget
 from polysift.engine.budget import Resources, Shape
 from polysift.engine.local import Engine, LocalEngine

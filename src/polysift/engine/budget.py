@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import DataSource
-from polysift.engine.panels import PANEL, panel_rows
-from polysift.engine.sampling import Sample
+from polysift.engine.sampling import PANEL, Sample, panel_rows
 from polysift.features.statistics import SKETCH_SIZE
 from polysift.runtime.parallel import FAN_IN, shard_spans
 

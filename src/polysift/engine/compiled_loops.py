@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numba import njit
 
+from polysift.losses import LEVELS, STEPS
 from polysift.runtime.types import FloatArray, IntArray
-from polysift.smooth import LEVELS, STEPS
 
 UNROLLED = 16
 """Rows of more columns than that are multiplied with the centers by BLAS, before the loop."""

@@ -6,30 +6,51 @@ prox from t, y v = t + k and y q = -k, where q = w / beta. An engine has two ver
 ``sweep(lanes, u)``, and a third, ``scores``, for rows held out. Where a sample stands for the Gram
 matrix, ``pick`` and ``product`` take the place of ``gram``. Engines differ only in who adds up the
 shards.
+
+The state of the rows at the start, in memory or in a file.
 """
 
 from __future__ import annotations
 
 import operator
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from polysift.data.training_set import TrainingSet
-from polysift.engine.growing_gram import GrowingGram
+from polysift.data.source import TrainingSet
 from polysift.engine.problems import Lane, LaneTable
 from polysift.engine.sampling import Draw, Picked
 from polysift.engine.shard_features import Item
 from polysift.engine.shards import ShardWork
-from polysift.engine.state import new_state
-from polysift.engine.sums import GramSums, SweepSums, Swept
+from polysift.engine.sums import GramSums, GrowingGram, SweepSums, Swept
 from polysift.features.feature_map import BlockFeatures, FeatureMap
 from polysift.runtime.checkpoints import Checkpoint, RowBlocks
 from polysift.runtime.parallel import Pool, Span, block_spans, tree_sum
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import Block, FloatArray
+
+
+def new_state(shape: tuple[int, int], spill: bool) -> FloatArray:
+    """Return a state of ones, in memory or in a file that nobody else sees."""
+    if not spill or 0 in shape:
+        return np.ones(shape)
+    with tempfile.TemporaryFile(prefix="polysift-") as file:
+        try:  # written, not only mapped: a full disk is an error here, and a crash in a map
+            for lo, hi in block_spans((0, shape[0]), 2**16):
+                file.write(np.ones((hi - lo, shape[1])).data)
+            file.flush()
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"The per-row state ({shape[0] * shape[1] * 8:,} bytes) could not be written to "
+                f"{tempfile.gettempdir()}: {error}. Free space there, point TMPDIR elsewhere, or "
+                "raise memory_limit.",
+            ) from error
+        return np.memmap(file, dtype=float, mode="r+", shape=shape)
+
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polysift.data.training_set import TrainingSet
+from polysift.data.source import TrainingSet
 from polysift.engine.compiled import FusedRows
 from polysift.engine.problems import LaneTable
 from polysift.features.feature_map import BlockFeatures, FeatureMap

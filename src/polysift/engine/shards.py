@@ -1,6 +1,8 @@
 """What is done to one shard of rows: its share of the Gram matrix, of a sweep, of scores.
 
 Engines differ in who calls this, and where.
+
+Products with a triangular matrix.
 """
 
 from __future__ import annotations
@@ -21,10 +23,25 @@ from polysift.engine.sums import (
     predicted_codes,
     weighted_sum,
 )
-from polysift.engine.triangular import times_triangular
+from polysift.losses import curvedness, drawn, multipliers
 from polysift.runtime.parallel import block_spans
 from polysift.runtime.types import Block, FloatArray
-from polysift.smooth import curvedness, drawn, multipliers
+
+PANELS = 8
+"""Columns of the triangular matrix are worked on in so many goes."""
+
+
+def times_triangular(A: FloatArray, T: FloatArray) -> None:
+    """Turn A into A T, with T upper triangular, for little more than half of the work.
+
+    BLAS has a routine for it, but scipy does not let other threads work while it runs.
+    """
+    n = len(T)
+    width = -(-n // PANELS)
+    for hi in range(n, 0, -width):  # from the right: what is still needed stays
+        lo = max(hi - width, 0)
+        A[:, lo:hi] = A[:, :hi] @ T[:hi, lo:hi]
+
 
 PRODUCT_ROWS = 256
 STATISTICS_ROWS = 1024, 8192

@@ -16,11 +16,18 @@ from polysift.data.inputs import keeping_features, rows_source, training_source
 from polysift.data.labels import codes_among
 from polysift.data.source import DataSource
 from polysift.engine.sums import predicted_codes
-from polysift.estimators.callbacks import FRAMES, CallbackSupportMixin, FitTasks, with_callbacks
-from polysift.estimators.fitted import CallbackHook, check_warm_start, fitted_attributes, map_params
+from polysift.estimators.fitted import (
+    FRAMES,
+    CallbackHook,
+    CallbackSupportMixin,
+    FitTasks,
+    check_warm_start,
+    fitted_attributes,
+    map_params,
+    with_callbacks,
+)
 from polysift.estimators.prediction import score_shards
-from polysift.estimators.prediction_files import check_predictions, write_predictions
-from polysift.estimators.prediction_tasks import Predictor
+from polysift.estimators.prediction_files import Predictor, check_predictions, write_predictions
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import scaler_from_dict
 from polysift.features.survey import checked_labels, checked_weights
@@ -29,11 +36,10 @@ from polysift.runtime.parameters import check_n_jobs
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray
 from polysift.solvers.result import Result
-from polysift.training.calibrators import Calibrator, calibrator_from_dict
+from polysift.training.calibration import Calibrator, calibrator_from_dict
 from polysift.training.fit import Start, Trained, train
-from polysift.training.forecast import Forecast
 from polysift.training.job import check_solver_parameters, job_of, warn_about
-from polysift.training.plan import plan
+from polysift.training.plan import Forecast, plan
 
 R = TypeVar("R")
 

@@ -1,23 +1,254 @@
-"""Predictions to a file, or to a folder with one file per shard, here or on a cluster."""
+"""Predictions to a file, or to a folder with one file per shard, here or on a cluster.
+
+Predictions to a file: streamed, in row order, and there only when complete.
+
+Predictions, shard by shard, a file each: plain functions, to be run wherever the rows are.
+
+A worker is told all it needs. Its files depend on its rows alone, and take their names when they
+are complete, so that it is harmless to write one again.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from platform import node
+from typing import Any, TypeVar
+
+import numpy as np
 
 from polysift.cluster.backend import DistributedPlace
+from polysift.cluster.held_rows import Pieces
 from polysift.cluster.partitions import Stretch, cut_into_stretches, stretch_sizes
-from polysift.cluster.pieces import Pieces
 from polysift.cluster.scheduler import Cluster, Crew, LostError, Ref
-from polysift.data.addresses import is_remote, public_name
+from polysift.data.arrow import load_pyarrow
+from polysift.data.locations import is_remote, public_name
 from polysift.data.source import DataSource
-from polysift.estimators.output import ENDINGS, telling, writing_predictions
-from polysift.estimators.prediction_tasks import Parts, Predictor, predict_stretch, write_parts
-from polysift.runtime.folders import check_output_folder, replacing_folder
-from polysift.runtime.outputs import check_output
+from polysift.engine.sums import predicted_codes
+from polysift.estimators.prediction import score_shards
+from polysift.features.feature_map import FeatureMap
+from polysift.runtime.outputs import (
+    check_output,
+    check_output_folder,
+    part_name,
+    placing,
+    replacing,
+    replacing_folder,
+)
+from polysift.runtime.parallel import Span
 from polysift.runtime.progress import Monitor
+from polysift.runtime.types import FloatArray, IntArray
+from polysift.training.calibration import Calibrator
 from polysift.training.job import place_of
+
+T = TypeVar("T")
+
+ENDINGS = (".parquet", ".csv")
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Class numbers (rows,), and where wanted scores (rows, K) and probabilities."""
+
+    codes: IntArray
+    scores: FloatArray | None
+    probabilities: FloatArray | None
+
+
+class PredictionWriter:
+    """Writes predictions, a run of rows at a time; messages call the file ``output``."""
+
+    def __init__(self, path: Path, ending: str, classes: Any, output: Path) -> None:
+        self._path, self._ending, self._classes, self._output = path, ending, classes, output
+        self._writer: Any = None
+
+    def write(self, rows: Predictions) -> None:
+        """Write the next rows."""
+        pa = load_pyarrow("csv", "parquet")
+        columns = {"prediction": pa.array(self._classes).take(pa.array(rows.codes))}
+        if rows.scores is not None and rows.scores.shape[1] == 1:
+            columns["score"] = pa.array(rows.scores[:, 0])
+        elif rows.scores is not None:
+            columns |= self._by_class("score", rows.scores)
+        if rows.probabilities is not None:
+            columns |= self._by_class("probability", rows.probabilities)
+        table = pa.table(columns)
+        try:
+            if self._writer is None:
+                self._writer = self._open(table.schema)
+            self._writer.write_table(table)
+        except OSError as error:
+            raise unwritten(self._output, error) from error
+
+    def _by_class(self, name: str, values: FloatArray) -> dict[str, Any]:
+        pa = load_pyarrow("csv", "parquet")
+        pairs = zip(self._classes, values.T, strict=True)
+        return {
+            f"{name}_{label}": pa.array(np.ascontiguousarray(column)) for label, column in pairs
+        }
+
+    def close(self) -> None:
+        """Write what is still in buffers."""
+        if self._writer is not None:
+            writer, self._writer = self._writer, None
+            writer.close()
+
+    def _open(self, schema: Any) -> Any:
+        pa = load_pyarrow("csv", "parquet")
+        if self._ending == ".parquet":
+            return pa.parquet.ParquetWriter(self._path, schema)
+        return pa.csv.CSVWriter(str(self._path), schema)
+
+
+def writing_predictions(path: Path, classes: Any) -> AbstractContextManager[PredictionWriter]:
+    """Open a writer; the file is there when it is complete, and not at all on failure."""
+    return telling(path, _writing(replacing(path), path.suffix.lower(), classes, path))
+
+
+def write_part(path: Path, rows: Predictions, classes: Any, output: Path) -> None:
+    """Write a whole Parquet file, which is there when it is complete, of a folder ``output``."""
+    with telling(output, _writing(placing(path), ".parquet", classes, output)) as writer:
+        writer.write(rows)
+
+
+@contextmanager
+def _writing(
+    place: AbstractContextManager[Path], ending: str, classes: Any, output: Path
+) -> Iterator[PredictionWriter]:
+    with place as partial:
+        writer = PredictionWriter(partial, ending, classes, output)
+        try:
+            yield writer
+            writer.close()
+        finally:
+            with suppress(OSError):  # the reason is already on its way
+                writer.close()
+
+
+@contextmanager
+def telling(output: Path, whole: AbstractContextManager[T]) -> Iterator[T]:
+    """Enter a context that writes, and tell where that fails; failures of its body are its own.
+
+    The body reads rows, and what goes wrong there must not be taken for a failure to write.
+    """
+    body: BaseException | None = None
+    try:
+        with whole as given:
+            try:
+                yield given
+            except BaseException as error:
+                body = error
+                raise
+    except OSError as error:
+        if error is body:
+            raise
+        raise unwritten(output, error) from error
+
+
+def unwritten(output: Path, error: OSError) -> OSError:
+    """Return the error that tells where predictions could not be written."""
+    return OSError(
+        error.errno, f"Predictions could not be written to {output}: {error}. Nothing was left."
+    )
+
+
+@dataclass(frozen=True)
+class Predictor:
+    """A model, and what of its predictions is wanted.
+
+    Attributes
+    ----------
+    feature_map : FeatureMap
+        The features.
+    coef : ndarray of shape (K, n)
+        The coefficients.
+    classes : ndarray
+        The classes.
+    scores : bool
+        Whether scores are wanted.
+    calibrator : Calibrator or None
+        How scores become probabilities, where those are wanted.
+    """
+
+    feature_map: FeatureMap
+    coef: FloatArray
+    classes: Any
+    scores: bool
+    calibrator: Calibrator | None
+
+    def predictions(self, values: FloatArray) -> Predictions:
+        """Return what scores say of their rows."""
+        p = None if self.calibrator is None else self.calibrator.probabilities(values)
+        return Predictions(predicted_codes(values), values if self.scores else None, p)
+
+    def of_shards(self, source: DataSource, n_threads: int) -> Iterator[tuple[int, Predictions]]:
+        """Yield the number of rows of each shard and their predictions, in order."""
+
+        def finish(span: Span, _part: Any, values: FloatArray) -> tuple[int, Predictions]:
+            return span[1] - span[0], self.predictions(values)
+
+        return score_shards(source, self.feature_map, self.coef, n_threads, finish)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Where the files of all shards go.
+
+    Attributes
+    ----------
+    folder, output : Path
+        Where they are written, and how messages call it.
+    count : int
+        How many there will be.
+    """
+
+    folder: Path
+    output: Path
+    count: int
+
+    def name(self, number: int) -> str:
+        """Return the name of a shard's file."""
+        return part_name(number, self.count)
+
+
+def write_parts(
+    source: DataSource, predictor: Predictor, parts: Parts, first_shard: int, n_threads: int
+) -> Iterator[tuple[int, None]]:
+    """Write the files of a source's shards, numbered from ``first_shard``; yield their rows."""
+    numbers = {start: first_shard + i for i, (start, _) in enumerate(source.shards())}
+
+    def finish(span: Span, _part: Any, values: FloatArray) -> tuple[int, None]:
+        path = parts.folder / parts.name(numbers[span[0]])
+        write_part(path, predictor.predictions(values), predictor.classes, parts.output)
+        return span[1] - span[0], None
+
+    return score_shards(source, predictor.feature_map, predictor.coef, n_threads, finish)
+
+
+def predict_stretch(
+    source: DataSource, predictor: Predictor, parts: Parts, first_shard: int, n_threads: int
+) -> Exception | None:
+    """Write the files of a stretch, as a worker; return what went wrong with rows or files.
+
+    It is not raised here: an error that nobody takes, since another came first or the work was
+    given up and its folder is gone, would be logged.
+    """
+    if not parts.folder.is_dir():
+        return FileNotFoundError(
+            f"The worker on {node()} finds no folder in {parts.folder.parent} that it shares with "
+            f"this process. Workers write predictions themselves: {parts.output} must be in "
+            "storage that all nodes share, under the same path."
+        )
+    try:
+        for _ in write_parts(source, predictor, parts, first_shard, n_threads):
+            pass
+    except (ValueError, OSError) as error:
+        return error
+    return None
+
 
 PIECE_BYTES = 2**28
 """The most that the rows of one task take as numbers: arrays are sent in such pieces."""

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from polysift.data.inputs import rows_source
-from polysift.data.training_set import ArraySource
+from polysift.data.source import ArraySource
 from polysift.estimators.classifier import FPCClassifier
-from polysift.estimators.models import classifier_of
-from polysift.estimators.search import FPCClassifierCV
+from polysift.estimators.search import FPCClassifierCV, classifier_of
 from polysift.explanation.attributions import Attributor
 from polysift.explanation.explanation import Explanation
 from polysift.explanation.reference import Reference, reference_of

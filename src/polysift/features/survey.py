@@ -17,7 +17,7 @@ from polysift.features.statistics import (
     column_statistics,
     quantile_sketch,
 )
-from polysift.runtime.fingerprint import digest
+from polysift.runtime.checkpoints import digest
 from polysift.runtime.parallel import Pool, Span, block_spans, tree_sum
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray

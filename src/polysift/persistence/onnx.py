@@ -10,12 +10,12 @@ import numpy as np
 
 from polysift import __version__
 from polysift.estimators.classifier import FPCClassifier
-from polysift.estimators.models import classifier_of
+from polysift.estimators.search import classifier_of
 from polysift.features.scalers import scaler_from_dict
 from polysift.persistence import onnx_graph as blocks
 from polysift.persistence.onnx_graph import Graph, Value, load_onnx
 from polysift.runtime.outputs import check_output, replacing
-from polysift.training.calibrators import calibrator_from_dict
+from polysift.training.calibration import calibrator_from_dict
 
 INPUT_TYPES = ("float32", "float64")
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from polysift.features.scalers import AffineScaler, QuantileScaler, Scaler
 from polysift.runtime.types import FloatArray
-from polysift.training.calibrators import Calibrator, IsotonicCalibrator, SigmoidCalibrator
+from polysift.training.calibration import Calibrator, IsotonicCalibrator, SigmoidCalibrator
 
 MAX_BYTES = 2**31 - 2**20
 """What a protobuf message can hold, less a little for all that is not an array."""

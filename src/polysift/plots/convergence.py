@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from polysift.estimators.classifier import FPCClassifier
-from polysift.estimators.models import classifier_of
-from polysift.estimators.search import FPCClassifierCV
+from polysift.estimators.search import FPCClassifierCV, classifier_of
 from polysift.plots.base import (
     COLOURS,
     DASHES,

@@ -11,7 +11,7 @@ from polysift.estimators.search import FPCClassifierCV
 from polysift.explanation.explanation import Explanation
 from polysift.reporting.evaluation import Evaluation
 from polysift.reporting.page import Markup, markup, plain
-from polysift.training.forecast import Forecast
+from polysift.training.plan import Forecast
 
 SHOWN_CLASSES, SHOWN_FEATURES = 50, 60
 """So many are listed; the rest is counted."""

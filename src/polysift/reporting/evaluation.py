@@ -16,8 +16,7 @@ from polysift.estimators.classifier import FPCClassifier
 from polysift.features.survey import checked_labels, checked_weights
 from polysift.runtime.parallel import Span
 from polysift.runtime.types import FloatArray, IntArray
-from polysift.training.calibration import assess
-from polysift.training.calibrators import calibrator_from_dict
+from polysift.training.calibration import assess, calibrator_from_dict
 
 CURVE_POINTS = 400
 """Points of a ROC curve at most: a picture shows no more."""

@@ -20,8 +20,7 @@ from polysift.plots.convergence import ConvergenceDisplay, drawable
 from polysift.plots.reliability import ReliabilityDisplay
 from polysift.plots.search import PARAMETERS, SearchCurveDisplay
 from polysift.reporting.evaluation import Evaluation
-from polysift.reporting.page import plain, shortened
-from polysift.reporting.style import FONTS
+from polysift.reporting.page import FONTS, plain, shortened
 
 LOOK = {
     "svg.fonttype": "none",  # text stays text: the browser has letters that matplotlib lacks

@@ -8,14 +8,17 @@ from typing import Any
 from polysift import __version__
 from polysift.data.source import DataSource
 from polysift.estimators.classifier import FPCClassifier
-from polysift.estimators.models import classifier_of
-from polysift.estimators.search import FPCClassifierCV
+from polysift.estimators.search import FPCClassifierCV, classifier_of
 from polysift.explanation.explain import explain
 from polysift.explanation.explanation import Explanation
 from polysift.reporting.case import Case, file_name
 from polysift.reporting.evaluation import Evaluation, evaluate
-from polysift.reporting.explanation import explanation_section
-from polysift.reporting.facts import model_section, reproduce_section, versions_section
+from polysift.reporting.model import (
+    explanation_section,
+    model_section,
+    reproduce_section,
+    versions_section,
+)
 from polysift.reporting.page import page, plain
 from polysift.reporting.quality import (
     confusion_section,
@@ -27,7 +30,7 @@ from polysift.reporting.quality import (
 )
 from polysift.reporting.training import convergence_section, cost_section, search_section
 from polysift.runtime.outputs import check_output, replacing
-from polysift.training.forecast import Forecast
+from polysift.training.plan import Forecast
 
 EXPECTED = (
     "a source with labels (open_data(..., target=...)), a pair (X, y), a triple "

@@ -27,7 +27,7 @@ from polysift.reporting.page import (
     table,
 )
 from polysift.selection.scoring import score_name
-from polysift.training.forecast import Forecast
+from polysift.training.plan import Forecast
 
 BEST_CANDIDATES = 10
 

@@ -16,12 +16,11 @@ import numpy as np
 from polysift.engine.local import Engine
 from polysift.engine.problems import Lane
 from polysift.engine.sums import GramSums
-from polysift.runtime.checkpoints import Checkpoint
-from polysift.runtime.fingerprint import digest
+from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray
-from polysift.selection.tracks import Outcome, Standing, Stopped, Track, factor_key, rungs_of
+from polysift.selection.candidates import Outcome, Standing, Stopped, Track, factor_key, rungs_of
 from polysift.solvers.admm import Factor, Run, Settings, factorise
 from polysift.solvers.loop import Batch
 from polysift.solvers.result import Status

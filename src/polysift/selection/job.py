@@ -16,14 +16,14 @@ from polysift.engine.budget import parse_memory_limit
 from polysift.features.feature_map import AUTO_CENTERS, MapSpec, check_centers, check_degree
 from polysift.features.kernels import degree_bound
 from polysift.features.scalers import SCALERS, needs_sketch
-from polysift.runtime.fingerprint import digest
+from polysift.runtime.checkpoints import digest
 from polysift.runtime.parallel import usable_jobs
 from polysift.runtime.parameters import check_choice, check_flag, check_integer, check_real, listed
 from polysift.runtime.types import FloatArray
+from polysift.selection.candidates import Track
 from polysift.selection.scoring import Scorer, check_scorer
-from polysift.selection.tracks import Track
 from polysift.solvers.admm import Settings
-from polysift.training.calibrators import CALIBRATIONS
+from polysift.training.calibration import CALIBRATIONS
 from polysift.training.job import check_solver_numbers, place_of, seed_of, solver_settings
 
 SEARCHED = ("paper", "converged")

@@ -13,21 +13,24 @@ from polysift.engine.budget import Shape
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap, MapSpec
 from polysift.features.scalers import needs_sketch
-from polysift.runtime.checkpoints import Checkpoint
-from polysift.runtime.fingerprint import digest
+from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.parallel import Pool, single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
 from polysift.runtime.types import FloatArray
-from polysift.selection.candidates import Row, SearchResult, choose, seconds_alone, standard_error
+from polysift.selection.candidates import (
+    Row,
+    SearchResult,
+    Stopped,
+    choose,
+    seconds_alone,
+    standard_error,
+)
 from polysift.selection.job import SearchJob
-from polysift.selection.refit import Kept, refit, refit_round
 from polysift.selection.scoring import HeldOutScorer
-from polysift.selection.stage import Stage, Workshop
-from polysift.selection.tracks import Stopped
+from polysift.selection.stage import Kept, Stage, Workshop, refit, refit_round
 from polysift.solvers.result import Status
-from polysift.training.fit import how_to_go_on
+from polysift.training.fit import Prepared, how_to_go_on, prepare
 from polysift.training.folds import Round, make_rounds
-from polysift.training.preparation import Prepared, prepare
 
 BEHIND = 0.5
 """How far behind the best of other feature maps a track may be to go on, in standard errors."""

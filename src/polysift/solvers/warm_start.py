@@ -14,14 +14,13 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sp
 
-from polysift.data.training_set import ArraySource, TrainingSet
+from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.local import Engine
 from polysift.engine.sampling import ROUGH, Draw, Picked
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor
 from polysift.solvers.admm import Settings
-from polysift.solvers.crossfit import new_run
-from polysift.solvers.loop import Batch
+from polysift.solvers.loop import Batch, new_run
 from polysift.solvers.newton import NewtonRun
 from polysift.solvers.result import Status
 

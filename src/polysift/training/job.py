@@ -14,8 +14,7 @@ from polysift.data.source import DataSource
 from polysift.engine.backend import HERE, Place
 from polysift.engine.budget import parse_memory_limit
 from polysift.features.feature_map import check_map_spec
-from polysift.runtime.checkpoints import stored_seed
-from polysift.runtime.fingerprint import digest
+from polysift.runtime.checkpoints import digest, stored_seed
 from polysift.runtime.parallel import usable_jobs
 from polysift.runtime.parameters import (
     check_choice,
@@ -26,7 +25,7 @@ from polysift.runtime.parameters import (
 )
 from polysift.solvers.admm import RHO_FLOOR, Settings
 from polysift.solvers.result import Result, Status
-from polysift.training.calibrators import CALIBRATIONS
+from polysift.training.calibration import CALIBRATIONS
 from polysift.training.plan import Job
 
 SOLVERS = ("paper", "converged", "newton")

@@ -1,24 +1,296 @@
-"""A job, and its plan: how large it is, how to work, what it will cost."""
+"""A job, and its plan: how large it is, how to work, what it will cost.
+
+What a fit will cost, told before it runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from polysift.data.source import DataSource
+from polysift.data.source import ArraySource, DataSource, TrainingSet
 from polysift.engine.backend import HERE, Place
-from polysift.engine.budget import Resources, Shape
+from polysift.engine.budget import Resources, Shape, megabytes, state_bytes
 from polysift.engine.compiled import worthwhile
-from polysift.engine.sampling import ROUGH, Sample, rehearsal_rows, sample_of, sampling_pays
-from polysift.features.feature_map import MapSpec
+from polysift.engine.local import LocalEngine
+from polysift.engine.problems import Lane
+from polysift.engine.sampling import FIRST, ROUGH, Sample, rehearsal_rows, sample_of, sampling_pays
+from polysift.features.feature_map import MapSpec, build_feature_map
 from polysift.features.scalers import needs_sketch
-from polysift.features.survey import checked_labels
+from polysift.features.survey import checked_labels, survey
+from polysift.runtime.parallel import Pool, Span, block_spans, shard_spans, single_threaded_blas
+from polysift.runtime.types import FloatArray
 from polysift.solvers.admm import Settings
-from polysift.solvers.crossfit import CALIBRATION_FOLDS
-from polysift.training.forecast import Forecast, forecast
+from polysift.solvers.loop import CALIBRATION_FOLDS
+
+SETTLED_ROWS = 2000
+"""Above so many rows the paper's stopping rule with its defaults strikes after two iterations."""
+
+PRODUCTS = 6
+"""About so many products with a sampled Gram matrix a fit takes."""
+
+NEWTON_PASSES, NEWTON_PASSES_LATE, NEWTON_PASSES_ROUGH = 30, 12, 5
+"""About so many passes Newton's method takes, where it began with some of the rows, and where these
+may be as near to the minimum as asked for."""
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What ``plan`` expects of a fit; ``print`` shows it as a table.
+
+    Attributes
+    ----------
+    rows, features, centers, classes : int
+        The size of the problem.
+    threads, shards_in_flight : int
+        How it would be worked on.
+    spilled : bool
+        Whether the per-row state goes to a file.
+    peak_memory : int
+        The most that the fit allocates at once, in bytes, beside its input.
+    memory_limit : int
+        What it may allocate, in bytes.
+    disk : int
+        Temporary files, in bytes.
+    passes : int
+        Passes over the data, at most.
+    feature_evaluations : int
+        Kernel features to compute in all these passes.
+    seconds : float
+        The time, from a short calibration on this machine; at most, where a stopping rule may
+        strike earlier.
+    seconds_by_phase : dict of str to float
+        The same by phase, under the names of ``FPCClassifier.timings_``.
+    workers : int
+        The workers of a cluster that would share the work; 0 means the threads of this process.
+    worker_memory : int
+        The most that each of them holds at once, in bytes.
+    sample : int
+        About how many rows stand for all in the Gram matrix; 0 where it is that of all rows.
+
+    Examples
+    --------
+    >>> from polysift import FPCClassifier
+    >>> from polysift.datasets import make_bayes_curve
+    >>> X, y = make_bayes_curve(10_000, random_state=0)
+    >>> forecast = FPCClassifier(degree=9, n_jobs=1).plan(X, y, show=False)
+    >>> forecast.rows, forecast.features, forecast.centers, forecast.passes
+    (10000, 2, 55, 4)
+    >>> forecast.peak_memory < forecast.memory_limit
+    True
+    """
+
+    rows: int
+    features: int
+    centers: int
+    classes: int
+    threads: int
+    shards_in_flight: int
+    spilled: bool
+    peak_memory: int
+    memory_limit: int
+    disk: int
+    passes: int
+    feature_evaluations: int
+    seconds: float
+    seconds_by_phase: dict[str, float]
+    workers: int = 0
+    worker_memory: int = 0
+    sample: int = 0
+
+    def __str__(self) -> str:
+        state = " (per-row state in a temporary file)" if self.spilled else ""
+        who = ("threads", f"{self.threads}, {self.shards_in_flight} shards in flight")
+        if self.workers:
+            who = ("workers", f"{self.workers}, {megabytes(self.worker_memory)} each at most")
+        return "\n".join(
+            f"{name:<21}{value}"
+            for name, value in (
+                ("rows x features", f"{self.rows:,} x {self.features}"),
+                ("centers, classes", f"{self.centers:,}, {self.classes}"),
+                ("Gram matrix", f"of some {self.sample:,} rows" if self.sample else "of all rows"),
+                who,
+                (
+                    "peak memory",
+                    f"{megabytes(self.peak_memory)} beside the input{state}; "
+                    f"the limit is {megabytes(self.memory_limit)}",
+                ),
+                ("temporary files", megabytes(self.disk)),
+                ("passes over the data", f"{self.passes}"),
+                ("feature evaluations", f"{self.feature_evaluations:.3g}"),
+                ("time", f"about {duration(self.seconds)}"),
+            )
+        )
+
+
+def expected_sweeps(settings: Settings, rows: int, centers: int, dtype: Any) -> int:
+    """Return how many sweeps a fit will take, at most where it cannot be told.
+
+    Newton's method may take ten times as many where the classes are nearly separable.
+
+    The paper's rule sums over rows, so above a million float32 rows their rounding alone keeps it
+    from striking.
+    """
+    if settings.newton:
+        passes = NEWTON_PASSES
+        if rehearsal_rows(rows, centers):
+            passes = NEWTON_PASSES_ROUGH if settings.tol >= ROUGH else NEWTON_PASSES_LATE
+        return min(settings.max_iter, passes)
+    if settings.until_converged:
+        return settings.max_iter
+    if settings.tol == 0:
+        return settings.max_iter - 1
+    early = rows > SETTLED_ROWS and settings.beta >= 1 and settings.tol >= 5e-4
+    noisy = dtype == np.float32 and rows > 1_000_000
+    return min(settings.max_iter, 2) if early and not noisy else settings.max_iter
+
+
+def forecast(
+    source: DataSource,
+    shape: Shape,
+    resources: Resources,
+    settings: Settings,
+    *,
+    place: Place,
+    spec: MapSpec,
+    classes: int,
+    memory_limit: int,
+    disk: int,
+) -> Forecast:
+    """Return the forecast of a fit; takes a fraction of a second to calibrate.
+
+    Workers of a cluster are taken to be as fast as a thread here, and to read by themselves.
+    """
+    sweeps = expected_sweeps(settings, shape.rows, shape.centers, source.dtype)
+    sample = shape.sample
+    taken = 0 if sample is None else sample.first + sample.second
+    products = 0 if sample is None else PRODUCTS
+    by_workers, share = place.workers > 0, max(place.workers * place.threads, 1)
+    calibrated = Resources(1, 1) if by_workers else resources
+    look, gram, sweep = _calibrate(shape, calibrated, spec, source.dtype)
+    reading = _reading_seconds(source) / share
+    scoring = 1 if shape.lanes > 1 else 0  # scores out of fold
+    passes = 2 + sweeps + scoring + (products + 1 if taken else 0)
+    factor = shape.centers**3 / 3 * gram / max(shape.centers, 1) ** 2  # the Cholesky factor
+    rows = shape.rows / share
+    again = reading * (1 if resources.store else sweeps)  # features that are kept need no rows
+    phases = {
+        "survey": rows * look + reading,
+        "Gram matrix": rows * gram + reading,
+        "sweep": sweeps * rows * sweep + again,
+    }
+    if settings.newton:  # Hessians cost about as much as passes
+        phases["curvature"] = phases["sweep"]
+    if shape.rehearsal:
+        phases["sample"] = reading
+        phases["Gram matrix"] = shape.rehearsal * gram
+        phases["sweep"] += NEWTON_PASSES * shape.rehearsal * sweep
+    if taken:
+        phases["sample"] = rows * sweep + 2 * reading
+        phases["Gram matrix"] = (taken + shape.centers * FIRST) * gram
+        phases["product"] = products * (rows * sweep + reading)
+    seconds = sum(phases.values()) + factor * (2 if taken else 1) + scoring * reading
+    return Forecast(
+        rows=shape.rows,
+        features=shape.features,
+        centers=shape.centers,
+        classes=classes,
+        threads=resources.threads,
+        shards_in_flight=resources.in_flight,
+        spilled=resources.spill,
+        peak_memory=place.peak_bytes(shape, resources),
+        memory_limit=memory_limit,
+        disk=disk + (state_bytes(shape) if resources.spill else 0),
+        passes=passes,
+        feature_evaluations=shape.rows * shape.centers * (1 + sweeps + products),
+        seconds=seconds,
+        seconds_by_phase=phases,
+        workers=place.workers,
+        worker_memory=place.worker_bytes(shape, resources),
+        sample=taken,
+    )
+
+
+class _Sample(ArraySource):
+    """Random rows cut into a given number of shards: as large as the real ones, but fewer."""
+
+    def __init__(self, X: FloatArray, count: int) -> None:
+        super().__init__(X)
+        self._count = count
+
+    def shards(self) -> list[Span]:
+        """Return shards of equal size."""
+        return list(block_spans((0, self.n_rows), -(-self.n_rows // self._count)))
+
+
+def _calibrate(
+    shape: Shape, resources: Resources, spec: MapSpec, dtype: np.dtype[Any]
+) -> tuple[float, float, float]:
+    """Return seconds per row of the survey, the Gram matrix and a sweep, on random rows."""
+    d, K = shape.features, shape.columns
+    shard_rows = min(
+        max(2048, int(2e9 / shape.centers**2)), shape.rows // len(shard_spans(shape.rows))
+    )
+    shard_rows = max(1, min(shard_rows, 2**22 // d))  # wide rows are not made dense by the million
+    count = resources.threads * (2 if shape.centers < 1000 else 1)
+    rows = shard_rows * count
+    rng = np.random.default_rng(0)
+    sample = _Sample(rng.random((rows, d), dtype=dtype.type), count)
+    data = TrainingSet(sample, rng.integers(0, max(K, 2), rows), max(K, 2))
+    if shape.cells > 1:
+        cells = rng.integers(0, shape.cells, rows)
+        data = replace(data, cells=cells, n_cells=shape.cells)
+    with single_threaded_blas(), Pool(resources.threads, resources.in_flight) as pool:
+        began = perf_counter()
+        found = survey(sample, spec.questions(d, labels=False), pool)
+        surveyed = perf_counter()
+        made = build_feature_map(spec, found, dtype)
+        engine = LocalEngine(
+            data,
+            made,
+            pool,
+            store=resources.store,
+            fused=resources.fused,
+            precise=resources.precise,
+        )
+        engine.begin(shape.lanes)
+        u = np.tile(engine.gram().Aty[0] * 0.0, shape.lanes)
+        lanes = [Lane(len(u), 1.0, 1.0, lane - 1 if lane else None) for lane in range(shape.lanes)]
+        # The first touch of the buffers is not the rule, nor is what compiles a loop, of which
+        # there is another one over features that are kept.
+        for _ in range(2 if resources.store else 1):
+            engine.sweep(lanes, u)
+        touched = perf_counter()
+        engine.sweep(lanes, u)
+        swept = perf_counter()
+        engine.gram()
+        done = perf_counter()
+    return (surveyed - began) / rows, (done - swept) / rows, (swept - touched) / rows
+
+
+def _reading_seconds(source: DataSource) -> float:
+    """Return the time of reading all rows once, judged by the first two shards."""
+    spans = source.shards()[:2]
+    began = perf_counter()
+    rows = sum(source.rows(part).shape[0] for part in source.stream(spans))
+    seconds = perf_counter() - began
+    # A unit that is larger than the shards was decoded whole, and serves its other rows too.
+    served = min(max(rows, source.first_unit), source.n_rows)
+    return seconds * source.n_rows / max(served, 1)
+
+
+def duration(seconds: float) -> str:
+    """Return seconds as people say them."""
+    if seconds < 0.01:
+        return f"{1000 * seconds:.1f} ms"
+    if seconds < 120:
+        return f"{seconds:.{2 if seconds < 10 else 1}f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
 
 SLOPES = 200
 """What the slopes along a step of Newton's method cost NumPy per row, in features."""

@@ -30,7 +30,7 @@ from polysift_paper.comparisons.tables import (
     tables_markdown,
     value_text,
 )
-from polysift_paper.studies.pieces import PAPER, badge, escaped, folded, markdown_table, picture
+from polysift_paper.studies.page import PAPER, badge, escaped, folded, markdown_table, picture
 from polysift_paper.studies.results import write_whole
 from polysift_paper.studies.study import Row
 

@@ -17,7 +17,7 @@ from polysift_paper.comparisons.page import write_comparison_page
 from polysift_paper.comparisons.summary import checked_rows, lines_text, summarise
 from polysift_paper.comparisons.tables import tables_markdown
 from polysift_paper.comparisons.verdicts import findings
-from polysift_paper.studies.pieces import escaped
+from polysift_paper.studies.page import escaped
 from polysift_paper.studies.results import versions, write_whole
 from polysift_paper.studies.study import Row
 

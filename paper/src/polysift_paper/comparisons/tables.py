@@ -17,7 +17,7 @@ from polysift_paper.comparisons.comparison import (
 )
 from polysift_paper.comparisons.printed import Printed, printed
 from polysift_paper.comparisons.summary import Lines, by_pair, methods_of, sets_of, timed_as
-from polysift_paper.studies.pieces import escaped, markdown_table
+from polysift_paper.studies.page import escaped, markdown_table
 from polysift_paper.studies.study import Row
 
 MINUS = "\u2212"
