@@ -30,7 +30,7 @@ import ray
 from sklearn.exceptions import ConvergenceWarning
 
 from polysift import FPCClassifier, RayCluster, open_data
-from polysift.cluster.backend import DistributedPlace
+from polysift.cluster.backend import ClusterBackend
 from polysift.cluster.tasks import Keep, Sweep
 from polysift.data.source import DataSource
 
@@ -71,9 +71,9 @@ class Wrapped:
     def __init__(self, wrap: Callable[[Any], Any] = lambda cluster: cluster) -> None:
         self._wrap = wrap
 
-    def open(self) -> DistributedPlace:
+    def open(self) -> ClusterBackend:
         """Connect."""
-        return DistributedPlace(self._wrap(RayCluster(workers=WORKERS).open().cluster))
+        return ClusterBackend(self._wrap(RayCluster(workers=WORKERS).open().cluster))
 
 
 @dataclass
@@ -306,7 +306,7 @@ def measure_traffic(quick: bool) -> None:
     n = 100 if quick else 400
     print(f"\nthrough the driver, in kB (n = {n}, {FEATURES} float32 features, arrays)")
     print(
-        "     rows stretches    survey      Gram   a sweep per stretch   rows MB  state MB  model"
+        "     rows partitions  survey      Gram   a sweep per partition   rows MB  state MB  model"
     )
     for millions in (1, 2, 4) if quick else (1, 2, 4, 6, 8):
         traffic(millions * 10**6, n, 3)

@@ -23,12 +23,12 @@ from common import best_time
 from distributed import DEGREE, FEATURES, WORKERS, make_rows, size_of, write_files
 from polysift import RayCluster, open_data
 from polysift.cluster.engine import Pieces
-from polysift.cluster.partitions import Stretch, cut_into_stretches, stretch_sizes
-from polysift.cluster.scheduler import Crew
-from polysift.cluster.tasks import survey_stretch
+from polysift.cluster.partitions import Partition, cut_into_partitions, partition_sizes
+from polysift.cluster.scheduler import Scheduler
+from polysift.cluster.tasks import survey_partition
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.local import LocalEngine
-from polysift.engine.problems import Lane
+from polysift.engine.problems import Problem
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import MapSpec, build_feature_map
 from polysift.features.survey import survey
@@ -62,9 +62,9 @@ class Rates:
     merges: dict[int, float]
     """Surveys per second that the driver merges."""
     survey_bytes: dict[int, float]
-    """Bytes of the survey of a stretch."""
+    """Bytes of the survey of a partition."""
     sweep_bytes: dict[int, float]
-    """Bytes of the sums of a stretch's sweep."""
+    """Bytes of the sums of a partition's sweep."""
     task_bytes: float
     """Bytes of Ray's own messages per task, over the loopback interface."""
 
@@ -77,7 +77,7 @@ def measure_core(folder: Path, n: int) -> dict[str, float]:
     spec = MapSpec(DEGREE, n, "random", "minmax", 0)
     questions = replace(spec.questions(FEATURES, labels=True), gather=False)
     u = 1e-3 * np.random.default_rng(0).normal(size=(n, 1))
-    lane = Lane(n, gamma=0.1, relax=1.7)
+    problem = Problem(n, gamma=0.1, relax=1.7)
     stored = open_data(folder, target="y")
     with single_threaded_blas(), Pool(1) as pool:
         labelled = ArraySource(X, y=y)
@@ -85,14 +85,14 @@ def measure_core(folder: Path, n: int) -> dict[str, float]:
         engine = LocalEngine(data, build_feature_map(spec, found, source.dtype), pool)
         engine.begin(1)
         m = len(X)
-        sweep = m * n / best_time(lambda: engine.sweep([lane], u), 5)
+        sweep = m * n / best_time(lambda: engine.sweep([problem], u), 5)
         gram = m * n * n / best_time(engine.gram)
         G = engine.gram().over()[0]
         cholesky = n**3 / 3 / best_time(lambda: factorise(G.copy(), Settings(1.0, rho=1.0)))
         surveyed = stored.n_rows / best_time(lambda: survey(stored, questions, pool))
-        parts = [part for _, _, part in survey_stretch(stored, 0, questions, 1)]
+        parts = [part for _, _, part in survey_partition(stored, 0, questions, 1)]
         merge = 1 / best_time(lambda: parts[0].merge(parts[0], n), 10)
-        sums = engine.sweep([lane], u)
+        sums = engine.sweep([problem], u)
     return {
         "gram": gram,
         "sweep": sweep,
@@ -120,7 +120,7 @@ def sweep_like(*args: Any) -> tuple[np.ndarray, np.ndarray, None, None]:
 
 
 def gram_like(n: int) -> list[tuple[int, int, GramSums]]:
-    """Return the partial sum of a stretch, at once."""
+    """Return the partial sum of a partition, at once."""
     return [(1, 1, GramSums(np.ones((1, n, n)), np.ones((1, n, 1))))]
 
 
@@ -137,8 +137,8 @@ def measure_driver(folder: Path, quick: bool) -> dict[str, Any]:
     cluster = RayCluster(workers=WORKERS).open().cluster
     cluster.workers = 16  # so many tasks are on their way as would be for a larger cluster
     count = 300 if quick else 1000
-    stretches = cut_into_stretches(shard_spans(count * 65_536), 1)
-    crew = Crew(cluster, stretches, Monitor())
+    partitions = cut_into_partitions(shard_spans(count * 65_536), 1)
+    scheduler = Scheduler(cluster, partitions, Monitor())
     sent = [cluster.put(value) for value in (b"x" * 4000, b"x" * 70_000, np.zeros(65_536))]
     own_bytes: list[float] = []
 
@@ -150,7 +150,7 @@ def measure_driver(folder: Path, quick: bool) -> dict[str, Any]:
                 sweep_like, sent[0], sent[1], None, None, i, sent[2], step, returns=4
             )
 
-        for _ in crew.visit("sweep", range(count), submit, lambda i, lost: ""):
+        for _ in scheduler.visit("sweep", range(count), submit, lambda i, lost: ""):
             pass
         own_bytes.append((loopback_bytes() - before) / count)
 
@@ -165,18 +165,18 @@ def measure_driver(folder: Path, quick: bool) -> dict[str, Any]:
         return 8 * n * n * len(made) / (perf_counter() - began)
 
     def puts() -> None:
-        pieces = Pieces(cluster, source, stretches)
-        for i in range(len(stretches)):
+        pieces = Pieces(cluster, source, partitions)
+        for i in range(len(partitions)):
             pieces[i]
 
     sweep()
     tasks = count / best_time(sweep, 5)
     source = open_data(folder, target="y")
-    stretches = cut_into_stretches(source.shards(), 1)
+    partitions = cut_into_partitions(source.shards(), 1)
     return {
         "tasks": tasks,
         "intake": {n: max(intake(n) for _ in range(4)) for n in (400, 1600)},
-        "puts": len(stretches) / best_time(puts, 5),
+        "puts": len(partitions) / best_time(puts, 5),
         "task_bytes": min(own_bytes),
     }
 
@@ -280,7 +280,7 @@ class Cluster:
 class Estimate:
     """A fit with five iterations."""
 
-    stretches: int
+    partitions: int
     survey: Phase
     gram: Phase
     sweep: Phase
@@ -296,17 +296,17 @@ class Estimate:
         return self.survey.seconds + self.gram.seconds + self.factor + 5 * self.sweep.seconds
 
 
-def count_sums(stretch: Stretch) -> int:
-    """Return how many sums a task on a stretch returns."""
-    return len(partial_sums(stretch.first_shard, [0] * len(stretch.shards), int.__add__))
+def count_sums(partition: Partition) -> int:
+    """Return how many sums a task on a partition returns."""
+    return len(partial_sums(partition.first_shard, [0] * len(partition.shards), int.__add__))
 
 
 def on_paper(rates: Rates, m: int, n: int, cluster: Cluster) -> Estimate:
     shards = shard_spans(m)
-    size = stretch_sizes(shards, cluster.workers)[0]
-    stretches = cut_into_stretches(shards, size)
-    T = len(stretches)
-    sums = sum(map(count_sums, stretches))
+    size = partition_sizes(shards, cluster.workers)[0]
+    partitions = cut_into_partitions(shards, size)
+    T = len(partitions)
+    sums = sum(map(count_sums, partitions))
     # The rows that a core of the worker with the most tasks visits.
     busy = -(-T // cluster.workers) * size * (shards[0][1] - shards[0][0]) / cluster.cpus
     link, square = cluster.link, 8 * n * n
@@ -343,7 +343,7 @@ def print_model(rates: Rates) -> None:
     for cpus in (1, 16):
         print(f"\ncpus={cpus}; seconds; a / b: with links of 10 / 100 Gbit/s")
         print(
-            "| rows | n | nodes | stretches | Gram: workers | driver | a sweep: workers | reading "
+            "| rows | n | nodes | partitions | Gram: workers | driver | a sweep: workers | reading "
             "| driver | in all | cores at work | driver's traffic: Gram | a sweep |"
         )
         print("|" + "---|" * 13)
@@ -363,11 +363,11 @@ def print_estimate(rates: Rates, m: int, n: int, nodes: int, cpus: int) -> None:
         return values[0] if values[0] == values[1] else " / ".join(values)
 
     shares = [f"{e.work / (16 * nodes) / e.total:.0%}" for e in (slow, fast)]
-    cells = [
+    fold_parts = [
         f"{m:.0e}".replace("+", ""),
         str(n),
         str(nodes),
-        f"{slow.stretches:,}",
+        f"{slow.partitions:,}",
         figure(slow.gram.workers),
         both(lambda e: e.gram.driver),
         figure(slow.sweep.workers),
@@ -378,7 +378,7 @@ def print_estimate(rates: Rates, m: int, n: int, nodes: int, cpus: int) -> None:
         f"{figure(slow.gram_bytes / 1e9)} GB",
         f"{figure(slow.sweep_bytes / 1e6)} MB",
     ]
-    print(f"| {' | '.join(cells)} |")
+    print(f"| {' | '.join(fold_parts)} |")
 
 
 def figure(value: float) -> str:

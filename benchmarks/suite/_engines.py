@@ -8,7 +8,7 @@ import numpy as np
 
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.local import LocalEngine
-from polysift.engine.problems import Lane
+from polysift.engine.problems import Problem
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift.features.survey import survey
 from polysift.runtime.parallel import Pool, single_threaded_blas
@@ -30,7 +30,7 @@ class Shape:
 
 
 class Bench:
-    """An engine with one lane, and what its verbs do once.
+    """An engine with one problem, and what its verbs do once.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ class Bench:
         # Scores about as large as those of a model: neither overflow nor denormal numbers.
         size = float(np.median(1.0 + self.X[:100] @ self.map.centers.T)) ** shape.degree
         self.u = rng.normal(size=(shape.n, 1)) / (size * np.sqrt(shape.n))
-        self._lane = Lane(shape.n, GAMMA, RELAX)
+        self._lane = Problem(shape.n, GAMMA, RELAX)
         self._engine = LocalEngine(
             data, self.map, pool, fused=has_kernels() if fused is None else fused
         )

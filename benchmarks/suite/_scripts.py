@@ -13,7 +13,7 @@ from suite._timing import say
 OTHERS = "(raylet)"
 """What stands in lines that Ray prints when a worker is killed on purpose."""
 
-HERE = Path(__file__).resolve().parents[1]
+LOCAL = Path(__file__).resolve().parents[1]
 
 
 def commands(section: str, run: Run) -> list[list[str]]:
@@ -39,7 +39,7 @@ def measure(section: str, run: Run) -> Report:
         words = " ".join(["python", f"benchmarks/{script}", *options])
         say(words)
         done = subprocess.run(
-            [sys.executable, str(HERE / script), *options], capture_output=True, text=True
+            [sys.executable, str(LOCAL / script), *options], capture_output=True, text=True
         )
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]

@@ -1,4 +1,4 @@
-"""Feature evaluations per second of a sweep of one lane.
+"""Feature evaluations per second of a sweep of one problem.
 
 Beside it: the same engine with NumPy alone; plain NumPy blocks as one would write them; a limit,
 which is multiply-adds in registers, as many per feature as its product, power and both uses take.
@@ -72,7 +72,7 @@ def measure(run: Run) -> Report:
             say(f"d = {d}, degree {degree}, n = {n}")
             rows += [_row(run, pool, d, degree, n, dtype) for dtype in ("float32", "float64")]
     kernels = "" if has_kernels() else " (no numba kernels: both engines are the same)"
-    title = f"A sweep of one lane, 1e9 features per second on {run.threads} threads{kernels}"
+    title = f"A sweep of one problem, 1e9 features per second on {run.threads} threads{kernels}"
     report = Report([Table("", title, rows, COLUMNS)], _targets(rows))
     if run.size != "tiny":
         report.pictures[""] = _picture(rows)

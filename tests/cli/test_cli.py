@@ -435,7 +435,7 @@ class TestUse:
         assert "--max-monomials 20" in small and "attribution" in small
         assert "--explain" in run("inspect model.polysift --rows test.csv", code=2).stderr
 
-    def test_export(self, problem):
+    def test_onnx(self, problem):
         ort = pytest.importorskip("onnxruntime", reason="the export needs polysift[onnx]")
         run("export model.polysift model.onnx --input-type float32")
         session = ort.InferenceSession("model.onnx")

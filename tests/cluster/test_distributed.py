@@ -9,10 +9,10 @@ import pytest
 
 from clusters import K, M, N, Shaky, engines, equal
 from polysift.cluster import held_rows
-from polysift.cluster.backend import DistributedPlace
+from polysift.cluster.backend import ClusterBackend
 from polysift.data.source import ArraySource
-from polysift.engine.budget import Resources, Shape, peak_bytes
-from polysift.engine.problems import Lane
+from polysift.engine.budget import Execution, Shape, peak_bytes
+from polysift.engine.problems import Problem
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import learn_scaler
 from polysift.features.statistics import column_statistics
@@ -34,55 +34,61 @@ def state_of(engine):
     return np.concatenate(list(engine.state.read()))
 
 
-@pytest.mark.parametrize("cells", [False, True])
+@pytest.mark.parametrize("fold_parts", [False, True])
 @pytest.mark.parametrize("store", [False, True])
 @pytest.mark.parametrize(("saved", "seed"), [("never", 0), ("folder", 1), ("often", 2)])
-def test_losses_at_any_moment(rows, request, tmp_path, monkeypatch, cells, store, saved, seed):
+def test_losses_at_any_moment(rows, request, tmp_path, monkeypatch, fold_parts, store, saved, seed):
     monkeypatch.setattr(held_rows, "LONGEST", 4 if saved == "often" else 1000)
     checkpoint = None
     if saved == "folder":
         checkpoint = Checkpoint(tmp_path, {})
         request.addfinalizer(checkpoint.close)
     cluster = Shaky(seed)
-    local, remote = engines(rows, cluster, cells=cells, store=store, checkpoint=checkpoint)
+    local, remote = engines(
+        rows, cluster, fold_parts=fold_parts, store=store, checkpoint=checkpoint
+    )
     equal(local.gram(), remote.gram())
     rng = np.random.default_rng(seed)
     for _ in range(2):
-        lanes = [Lane(N, 1.0, 1.7, 0 if cells else None), Lane(N - 3, 2.0, 1.0), Lane(N, 1.0, 1.7)]
+        problems = [
+            Problem(N, 1.0, 1.7, 0 if fold_parts else None),
+            Problem(N - 3, 2.0, 1.0),
+            Problem(N, 1.0, 1.7),
+        ]
         for engine in (local, remote):
             engine.begin(3)
         for step in range(8):
             if step in (3, 6):
                 kept = [[0, 2], [1]][step // 6]
-                lanes = [lanes[i] for i in kept]
+                problems = [problems[i] for i in kept]
                 for engine in (local, remote):
                     engine.keep(kept)
             if checkpoint is not None and step % 3 == 0:
                 checkpoint.save("s", {"state": remote.state}, {})
                 remote.saved(checkpoint, "s")
-            u = rng.normal(size=(N, K * len(lanes)))
-            equal(local.sweep(lanes, u), remote.sweep(lanes, u))
+            u = rng.normal(size=(N, K * len(problems)))
+            equal(local.sweep(problems, u), remote.sweep(problems, u))
         np.testing.assert_array_equal(state_of(remote), local.state)
-        if cells:
+        if fold_parts:
             u = [rng.normal(size=(N, K)) for _ in range(3)]
-            found = remote.scores(lanes, u)
-            np.testing.assert_array_equal(local.scores(lanes, u), found)
+            found = remote.scores(problems, u)
+            np.testing.assert_array_equal(local.scores(problems, u), found)
     assert cluster.losses > 0
 
 
 def test_lanes_are_dropped_without_a_pass(rows):
     cluster = Shaky()
     local, remote = engines(rows, cluster, store=True)
-    lanes, u = [Lane(N, 1.0, 1.0), Lane(N, 2.0, 1.0)], np.ones((N, 2 * K)) / 50
+    problems, u = [Problem(N, 1.0, 1.0), Problem(N, 2.0, 1.0)], np.ones((N, 2 * K)) / 50
     for engine in (local, remote):
         engine.begin(2)
-        engine.sweep(lanes, u)
+        engine.sweep(problems, u)
         engine.keep([1])
-    assert len(cluster.done) == len(remote._rows.stretches)
+    assert len(cluster.done) == len(remote._rows.partitions)
     assert remote.state.shape == (M, K)
-    cluster.lose(cluster.made)  # the states are made anew, by sweeps and what drops lanes
+    cluster.lose(cluster.made)  # the states are made anew, by sweeps and what drops problems
     np.testing.assert_array_equal(state_of(remote), local.state)
-    equal(local.sweep(lanes[1:], u[:, :K]), remote.sweep(lanes[1:], u[:, :K]))
+    equal(local.sweep(problems[1:], u[:, :K]), remote.sweep(problems[1:], u[:, :K]))
     assert all(held.features is not None for held in remote._rows.held)
 
 
@@ -90,24 +96,24 @@ class TestBudget:
     SHAPE = Shape(4_000_000, 1000, 300, 1, 8, weighted=False, quantiles=False, unit_bytes=10**8)
 
     def test_a_task_reads_shards_as_long_as_those_of_all_rows(self):
-        place = DistributedPlace(Shaky())
-        resources = place.fit_in(10**11, self.SHAPE, 1)
+        place = ClusterBackend(Shaky())
+        execution = place.fit_in(10**11, self.SHAPE, 1)
         shard = 62_500 * 1000 * 8
-        assert place.worker_bytes(self.SHAPE, resources) > 4 * self.SHAPE.unit_bytes + shard
+        assert place.worker_bytes(self.SHAPE, execution) > 4 * self.SHAPE.unit_bytes + shard
 
     def test_workers_take_no_memory_of_this_process(self):
-        place, shape = DistributedPlace(Shaky()), replace(self.SHAPE, centers=2000)
-        few = place.peak_bytes(shape, Resources(1, 4))
+        place, shape = ClusterBackend(Shaky()), replace(self.SHAPE, centers=2000)
+        few = place.peak_bytes(shape, Execution(1, 4))
         place.cluster.workers = 1000
-        assert place.peak_bytes(shape, Resources(1, 2000)) == few < 1e9
+        assert place.peak_bytes(shape, Execution(1, 2000)) == few < 1e9
         assert few > 3 * 8 * 2000**2
-        assert peak_bytes(replace(shape, rows=1), Resources(1, 2000)) > 60e9
+        assert peak_bytes(replace(shape, rows=1), Execution(1, 2000)) > 60e9
 
     def test_an_attempt_that_does_not_fit_leaves_no_trace(self):
-        place = DistributedPlace(Shaky())
-        shape = replace(self.SHAPE, features=20, lanes=1, unit_bytes=0)
+        place = ClusterBackend(Shaky())
+        shape = replace(self.SHAPE, features=20, problems=1, unit_bytes=0)
         place.fit_in(10**10, shape, 1)
         before = place._size
         with pytest.raises(MemoryError, match="in this process"):
-            place.fit_in(10**9, replace(shape, lanes=2000), 1)
+            place.fit_in(10**9, replace(shape, problems=2000), 1)
         assert place._size == before

@@ -114,8 +114,8 @@ class TestTheSameModel:
 
     @pytest.mark.parametrize("calibration", [None, "sigmoid"])
     def test_newton_on_some_of_the_rows_first(self, problem, monkeypatch, calibration):
-        monkeypatch.setattr(sampling, "LEAST_REHEARSAL", 1000)  # they are drawn by workers
-        monkeypatch.setattr(sampling, "REHEARSAL", 20)
+        monkeypatch.setattr(sampling, "LEAST_SUBSAMPLE_ROWS", 1000)  # they are drawn by workers
+        monkeypatch.setattr(sampling, "SUBSAMPLE_ROWS_PER_CENTER", 20)
         X, y, weights = problem
         params = {"degree": 2, "solver": "newton", "random_state": 0, "calibration": calibration}
         local = FPCClassifier(**params).fit(X, y > 0, weights)

@@ -39,15 +39,15 @@ y = X[:, 0] * X[:, 1] > 0.3 * X[:, 2]
 params = {"n_centers": 30, "random_state": 0, "solver": "converged", "max_iter": 12, "tol": 0.0}
 local = FPCClassifier(**params).fit(X, y)
 
-sweep, done = cluster_engine.DistributedEngine.sweep, []
+sweep, done = cluster_engine.ClusterEngine.sweep, []
 
-def sweeping(engine, lanes, u):
+def sweeping(engine, problems, u):
     done.append(1)
     if len(done) == 5:  # states of four sweeps lie on both nodes
         cluster.remove_node(second, allow_graceful=False)
-    return sweep(engine, lanes, u)
+    return sweep(engine, problems, u)
 
-cluster_engine.DistributedEngine.sweep = sweeping
+cluster_engine.ClusterEngine.sweep = sweeping
 remote = FPCClassifier(**params, engine="ray").fit(X, y)
 print("the same:", (local.coef_ == remote.coef_).all())
 print("nodes:", sum(node["Alive"] for node in ray.nodes()))

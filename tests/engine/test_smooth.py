@@ -10,12 +10,12 @@ import scipy.sparse as sp
 
 from clusters import Shaky
 from oracles import kernel
-from polysift.cluster.engine import DistributedEngine
+from polysift.cluster.engine import ClusterEngine
 from polysift.cluster.held_rows import Pieces
-from polysift.cluster.partitions import cut_into_stretches
+from polysift.cluster.partitions import cut_into_partitions
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.local import LocalEngine
-from polysift.engine.problems import Lane
+from polysift.engine.problems import Problem
 from polysift.engine.sums import SmoothSums, move_smoothly
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import AffineScaler
@@ -158,33 +158,33 @@ def test_the_sums_of_one_lane(rng):
     whole = SmoothSums.zeros(5, 6, 2)
     for f in fields(whole):
         getattr(whole, f.name)[...] = rng.random(getattr(whole, f.name).shape)
-    second = whole.of_lane(1, 3)
+    second = whole.of_problem(1, 3)
     np.testing.assert_array_equal(second.r, whole.r[:3, 3:])
     np.testing.assert_array_equal(second.slopes, whole.slopes[:, 3:])
     np.testing.assert_array_equal(second.wrong, whole.wrong[1:])
 
 
-def problem(m, d, n, degree, *, K=1, weighted=False, cells=False, dtype=float, sparse=False):
+def problem(m, d, n, degree, *, K=1, weighted=False, fold_parts=False, dtype=float, sparse=False):
     """Return a training set, its feature map, and lanes with coefficients for it."""
     rng = np.random.default_rng(m + d)
     X = rng.random((m, d)).astype(dtype)
     if sparse:
         X = sp.csr_array(X * (rng.random((m, d)) < 0.2))
     more = {"weights": rng.integers(0, 3, m) * rng.random(m)} if weighted else {}
-    if cells:
-        more |= {"cells": rng.integers(0, 3, m), "n_cells": 3}
-        if weighted:  # rows that are not there are in no cell
-            more["cells"][more["weights"] == 0] = -1
+    if fold_parts:
+        more |= {"fold_parts": rng.integers(0, 3, m), "n_fold_parts": 3}
+        if weighted:  # rows that are not there are in no fold_part
+            more["fold_parts"][more["weights"] == 0] = -1
     classes = 2 if K == 1 else K
     data = TrainingSet(ArraySource(X), rng.integers(0, classes, m).astype(np.int8), classes, **more)
     same = AffineScaler(np.zeros(d), np.ones(d), np.full(d, -np.inf), np.full(d, np.inf))
     feature_map = FeatureMap(same, rng.random((n, d)), degree)
     scale = float((1 + 0.25 * d) ** degree * np.sqrt(n))
-    u = rng.normal(size=(n, K * (2 if cells else 1))) / scale
+    u = rng.normal(size=(n, K * (2 if fold_parts else 1))) / scale
     smooth = ((0.5, 0.25), (0.3, -1.0), (1.0, 1.0))[:K]
-    lanes = [Lane(n, 1.0, 1.0, None, smooth)]
-    if cells:
-        lanes = [Lane(n, 1.0, 1.0, 1, smooth), Lane(n, 1.0, 1.0, None, smooth[::-1])]
+    lanes = [Problem(n, 1.0, 1.0, None, smooth)]
+    if fold_parts:
+        lanes = [Problem(n, 1.0, 1.0, 1, smooth), Problem(n, 1.0, 1.0, None, smooth[::-1])]
     return data, feature_map, lanes, u
 
 
@@ -205,8 +205,8 @@ def visited(engine, lanes, u, between=lambda: None):
 SHAPES = [
     {"m": 1, "d": 1, "n": 1, "degree": 1},
     {"m": 5003, "d": 3, "n": 20, "degree": 3, "weighted": True},
-    {"m": 4001, "d": 2, "n": 15, "degree": 4, "cells": True, "weighted": True, "K": 3},
-    {"m": 2001, "d": 20, "n": 31, "degree": 2, "cells": True},
+    {"m": 4001, "d": 2, "n": 15, "degree": 4, "fold_parts": True, "weighted": True, "K": 3},
+    {"m": 2001, "d": 20, "n": 31, "degree": 2, "fold_parts": True},
 ]
 
 
@@ -221,7 +221,7 @@ def test_sweep_and_curvature_against_the_formulas(shape, store):
     for i, lane in enumerate(lanes):
         omega = np.ones(len(X)) if data.weights is None else data.weights
         if lane.without is not None:
-            omega = omega * (data.cells != lane.without)
+            omega = omega * (data.fold_parts != lane.without)
         for k, (delta, line) in enumerate(lane.smooth):
             column = i * len(lane.smooth) + k
             f = y[:, k] * (A @ u[:, column])
@@ -260,7 +260,7 @@ def test_the_compiled_loops_are_numpys_to_rounding(shape):
 
 BITS = [
     {"m": 20_011, "d": 8, "n": 31, "degree": 3, "weighted": True},
-    {"m": 9001, "d": 20, "n": 31, "degree": 2, "K": 3, "cells": True},
+    {"m": 9001, "d": 20, "n": 31, "degree": 2, "K": 3, "fold_parts": True},
     {"m": 9001, "d": 20, "n": 9, "degree": 2, "dtype": np.float32},
     {"m": 6001, "d": 30, "n": 15, "degree": 2, "sparse": True},
 ]
@@ -276,12 +276,12 @@ def test_same_bits_with_kept_features_threads_and_workers(shape, fused):
     how = {"fused": fused, "precise": True}
     expected = visited(LocalEngine(data, feature_map, Pool(1), **how), lanes, u)
     cluster = Shaky()
-    pieces = Pieces(cluster, data.source, cut_into_stretches(data.source.shards(), 1))
+    pieces = Pieces(cluster, data.source, cut_into_partitions(data.source.shards(), 1))
     others = [
         LocalEngine(data, feature_map, Pool(1), store=True, **how),
         LocalEngine(data, feature_map, Pool(3), **how),
-        DistributedEngine(data, feature_map, pieces, monitor=Monitor(), **how),
-        DistributedEngine(data, feature_map, pieces, monitor=Monitor(), store=True, **how),
+        ClusterEngine(data, feature_map, pieces, monitor=Monitor(), **how),
+        ClusterEngine(data, feature_map, pieces, monitor=Monitor(), store=True, **how),
     ]
     for engine in others:
         for between in (lambda: None, lambda: cluster.lose(cluster.made)):

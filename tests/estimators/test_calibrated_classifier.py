@@ -16,7 +16,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polysift import CheckpointError, FPCClassifier
-from polysift.engine.budget import Resources, Shape, fit_in, peak_bytes
+from polysift.engine.budget import Execution, Shape, fit_in, peak_bytes
 from polysift.engine.local import LocalEngine
 from polysift.runtime import checkpoints
 from polysift.training.calibration import calibrate
@@ -170,8 +170,8 @@ def test_the_model_does_not_depend_on_the_memory_limit():
     X, y = problem(6000)
     clf = FPCClassifier(3, calibration="sigmoid", max_iter=3, tol=1e-300, random_state=0)
     free = clone(clf).fit(X, y)
-    shape = Shape(6000, 3, 20, 1, 8, False, False, 0, cells=5, lanes=6)
-    least = peak_bytes(shape, Resources(1, 1, spill=True))
+    shape = Shape(6000, 3, 20, 1, 8, False, False, 0, fold_parts=5, problems=6)
+    least = peak_bytes(shape, Execution(1, 1, spill=True))
     assert fit_in(least, shape, 2).spill
     tight = clone(clf).set_params(memory_limit=least).fit(X, y)
     np.testing.assert_array_equal(tight.predict_proba(X), free.predict_proba(X))

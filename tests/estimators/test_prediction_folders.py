@@ -25,7 +25,7 @@ from polysift.estimators import prediction_files
 from polysift.estimators.prediction_files import (
     Parts,
     is_folder,
-    predict_stretch,
+    predict_partition,
     unwritten,
     writing_predictions,
 )
@@ -255,7 +255,7 @@ class TestMistakes:
 
     def test_a_worker_that_does_not_see_the_folder(self, rows, tmp_path):
         parts = Parts(tmp_path / "gone", tmp_path / "out", 1)
-        error = predict_stretch(ArraySource(rows), None, parts, 0, 1)
+        error = predict_partition(ArraySource(rows), None, parts, 0, 1)
         assert isinstance(error, FileNotFoundError)
         assert "out must be in storage that all nodes share" in str(error)
 

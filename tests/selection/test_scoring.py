@@ -30,9 +30,9 @@ def problem(classes=2):
     return rng.normal(size=(M, columns)) + 1.5 * target, codes, rng.integers(0, 3, M).astype(float)
 
 
-def held_out(scoring, scores, codes, classes, weights=None, cells=CELLS, kind="sigmoid"):
+def held_out(scoring, scores, codes, classes, weights=None, fold_parts=CELLS, kind="sigmoid"):
     scorer = HeldOutScorer(check_scorer(scoring), codes, np.asarray(classes), weights, kind)
-    return scorer(scores, cells, SPLITS)
+    return scorer(scores, fold_parts, SPLITS)
 
 
 def metric_by_split(metric, truth, values, weights=None):
@@ -109,15 +109,15 @@ def test_a_score_of_zero_counts_as_the_second_class_as_in_predict():
 def test_rows_of_weight_zero_and_rows_in_no_test_part_do_not_count():
     scores, codes, _ = problem()
     weights = (np.arange(M) >= 30).astype(float)
-    cells = np.where(np.arange(M) >= 60, SPLITS, CELLS)  # those learn in all splits
+    fold_parts = np.where(np.arange(M) >= 60, SPLITS, CELLS)  # those learn in all splits
     for scoring in (None, "balanced_accuracy", "neg_log_loss"):
-        found = held_out(scoring, scores, codes, [0, 1], weights, cells)
+        found = held_out(scoring, scores, codes, [0, 1], weights, fold_parts)
         kept = slice(30, 60)
         expected = held_out(scoring, scores[kept], codes[kept], [0, 1], None, CELLS[kept])
         np.testing.assert_allclose(found, expected)
-        hidden = np.where((weights > 0)[:, None] & (cells < SPLITS)[:, None], scores, np.nan)
+        hidden = np.where((weights > 0)[:, None] & (fold_parts < SPLITS)[:, None], scores, np.nan)
         np.testing.assert_array_equal(
-            held_out(scoring, hidden, codes, [0, 1], weights, cells), found
+            held_out(scoring, hidden, codes, [0, 1], weights, fold_parts), found
         )
 
 
@@ -246,11 +246,17 @@ def test_a_search_by_probabilities(scoring, classes):
     centers = np.random.default_rng(1).random((8, 3))
     folds = list(StratifiedKFold(SPLITS).split(X, y))
     for i, params in enumerate(found["params"]):
-        scores, cells = np.empty((len(y), 1 if classes == 2 else classes)), np.empty(len(y), int)
+        scores, fold_parts = (
+            np.empty((len(y), 1 if classes == 2 else classes)),
+            np.empty(len(y), int),
+        )
         for k, (train, test) in enumerate(folds):
             plain = FPCClassifier(**params | {"centers": centers}).fit(X[train], y[train])
-            scores[test], cells[test] = plain.decision_function(X[test]).reshape(len(test), -1), k
-        p = cross_fitted("sigmoid", scores, y, classes, None, cells)
+            scores[test], fold_parts[test] = (
+                plain.decision_function(X[test]).reshape(len(test), -1),
+                k,
+            )
+        p = cross_fitted("sigmoid", scores, y, classes, None, fold_parts)
         for k, (_, test) in enumerate(folds):
             if scoring == "neg_log_loss":
                 expected = -metrics.log_loss(y[test], p[test])

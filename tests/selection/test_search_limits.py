@@ -18,8 +18,8 @@ from sklearn.model_selection import (
 )
 
 from polysift import CheckpointError, FPCClassifier, FPCClassifierCV
-from polysift.engine.backend import LocalPlace
-from polysift.engine.budget import Resources, Shape, peak_bytes
+from polysift.engine.backend import LocalBackend
+from polysift.engine.budget import Execution, Shape, peak_bytes
 from polysift.engine.local import LocalEngine
 from polysift.engine.shards import ShardWork
 from polysift.runtime import checkpoints, progress
@@ -40,14 +40,14 @@ from searching import (
 
 @pytest.fixture
 def ways(monkeypatch):
-    """Record how stages work: resources, and tracks at once."""
-    chosen, original = [], LocalPlace.fit_lanes
+    """Record how stages work: execution, and tracks at once."""
+    chosen, original = [], LocalBackend.fit_problems
 
     def recorded(*arguments, **options):
         chosen.append(original(*arguments, **options))
         return chosen[-1]
 
-    monkeypatch.setattr(LocalPlace, "fit_lanes", staticmethod(recorded))
+    monkeypatch.setattr(LocalBackend, "fit_problems", staticmethod(recorded))
     return chosen
 
 
@@ -55,14 +55,14 @@ def test_less_memory_means_groups_then_a_file_and_the_same_scores(ways):
     X, y = problem(6000)
     make = on_given_centers(scoring=margin, rhos=(1e-2, 1e-4), max_iter=(2, 6))
     free = clone(make).fit(X, y)
-    assert all(tracks == 8 and not resources.spill for resources, tracks in ways)
-    shape = Shape(6000, 3, 8, 1, 8, False, False, 0, cells=3, lanes=3)
-    least = peak_bytes(shape, Resources(1, 1, spill=True))
-    few = peak_bytes(replace(shape, lanes=6), Resources(1, 1))
+    assert all(tracks == 8 and not execution.spill for execution, tracks in ways)
+    shape = Shape(6000, 3, 8, 1, 8, False, False, 0, fold_parts=3, problems=3)
+    least = peak_bytes(shape, Execution(1, 1, spill=True))
+    few = peak_bytes(replace(shape, problems=6), Execution(1, 1))
     for limit, spilled in ((few, False), (least, True)):
         ways.clear()
         tight = clone(make).set_params(memory_limit=limit).fit(X, y)
-        assert all(tracks < 8 and resources.spill == spilled for resources, tracks in ways)
+        assert all(tracks < 8 and execution.spill == spilled for execution, tracks in ways)
         np.testing.assert_allclose(
             fold_scores(tight.cv_results_), fold_scores(free.cv_results_), atol=1e-9
         )
@@ -85,8 +85,8 @@ def test_what_does_not_fit_is_refused_before_the_search(monkeypatch):
     X, y = problem(3000)
     part = ShuffleSplit(1, test_size=0.2, train_size=0.5, random_state=0)
     make = on_given_centers(degrees=3, n_centers=8, cv=part, solvers="paper")
-    shape = Shape(3000, 3, 8, 1, 8, False, False, 0, cells=2, lanes=1)
-    limit = peak_bytes(shape, Resources(1, 1, spill=True)) + 1000
+    shape = Shape(3000, 3, 8, 1, 8, False, False, 0, fold_parts=2, problems=1)
+    limit = peak_bytes(shape, Execution(1, 1, spill=True)) + 1000
     make.set_params(memory_limit=limit).fit(X, y)  # there is room for the search and a model
     swept = at_call(monkeypatch, LocalEngine, "sweep", 0, interrupt)
     refused = False
@@ -140,7 +140,7 @@ def test_a_time_limit_takes_the_best_candidate_so_far(clock, monkeypatch):
     reserved = []
 
     def late():  # with time left for the refit, but for no more
-        monitor = stages[-1]._shop.monitor
+        monitor = stages[-1]._context.monitor
         reserved.append(monitor._reserved)
         clock.now = monitor._deadline - monitor._reserved / 2
 
@@ -420,14 +420,14 @@ def test_more_or_less_memory_after_a_crash(tmp_path, monkeypatch, save_always, s
     X, y = problem()
     settings = SEARCHED | {"n_centers": (4, 7, 10), "degrees": 2, "refit": False}
     expected = FPCClassifierCV(**settings).fit(X, y)
-    original = LocalPlace.fit_lanes
+    original = LocalBackend.fit_problems
     for number, size in enumerate(sizes):
         with monkeypatch.context() as patch:
 
             def at_once(*args, n=size, **options):
                 return original(*args, **options)[0], n
 
-            patch.setattr(LocalPlace, "fit_lanes", staticmethod(at_once))
+            patch.setattr(LocalBackend, "fit_problems", staticmethod(at_once))
             if number == 0:
                 at_call(patch, LocalEngine, "sweep", 4, interrupt)
                 with pytest.raises(KeyboardInterrupt):

@@ -13,9 +13,9 @@ import polysift
 from clusters import Shaky
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier, FPCClassifierCV
-from polysift.cluster.engine import DistributedEngine
+from polysift.cluster.engine import ClusterEngine
 from polysift.cluster.held_rows import Pieces
-from polysift.cluster.partitions import cut_into_stretches
+from polysift.cluster.partitions import cut_into_partitions
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine import budget, compiled
 from polysift.engine.local import LocalEngine
@@ -461,7 +461,7 @@ def test_a_step_beyond_the_range_of_numbers(rng):
     before = run.u
     run.step()
     np.testing.assert_allclose(run.u, STEPS[0] * before)
-    assert run.lane.smooth == ((START, -1.0),)
+    assert run.problem.smooth == ((START, -1.0),)
 
 
 def test_a_step_that_ends_above_its_start_is_shortened(rng):
@@ -592,8 +592,8 @@ def test_a_cluster_that_loses_things(rng, store):
     data = TrainingSet(ArraySource(MANY_X), codes, 3, rng.random(len(codes)))
     feature_map = local._work._map
     cluster = Shaky(3)
-    pieces = Pieces(cluster, data.source, cut_into_stretches(data.source.shards(), 1))
-    remote = DistributedEngine(data, feature_map, pieces, monitor=Monitor(), store=store)
+    pieces = Pieces(cluster, data.source, cut_into_partitions(data.source.shards(), 1))
+    remote = ClusterEngine(data, feature_map, pieces, monitor=Monitor(), store=store)
     expected, found = (
         solve(engine, newton(max_iter=30, tol=1e-2))
         for engine in (LocalEngine(data, feature_map, Pool(2)), remote)

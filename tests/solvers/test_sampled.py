@@ -15,9 +15,9 @@ from clusters import K, M, N, Shaky, engines, equal
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier, load, save
 from polysift.data.source import ArraySource, TrainingSet
-from polysift.engine.budget import Resources, Shape, peak_bytes
+from polysift.engine.budget import Execution, Shape, peak_bytes
 from polysift.engine.local import LocalEngine
-from polysift.engine.problems import Lane
+from polysift.engine.problems import Problem
 from polysift.engine.sampling import (
     Draw,
     add_gram,
@@ -44,7 +44,9 @@ X, Y = noisy_problem(np.random.default_rng(0), 6000, 3)
 def engine_for(X, y, C, degree, *, classes=2, threads=1, **more):
     d = X.shape[1]
     same = AffineScaler(np.zeros(d), np.ones(d), np.full(d, -np.inf), np.full(d, np.inf))
-    own = {name: more.pop(name) for name in ("weights", "cells", "n_cells") if name in more}
+    own = {
+        name: more.pop(name) for name in ("weights", "fold_parts", "n_fold_parts") if name in more
+    }
     data = TrainingSet(ArraySource(X), y, classes, **own)
     return LocalEngine(data, FeatureMap(same, C, degree), Pool(threads), **more)
 
@@ -63,18 +65,26 @@ class TestProduct:
         X = rng.random((5000, 4)) * (rng.random((5000, 4)) < 0.5)
         C, y = rng.random((20, 4)), rng.integers(0, 3, 5000)
         weights = rng.integers(0, 3, 5000) * rng.random(5000) if weighted else None
-        cells = rng.integers(-1, 2, 5000)
+        fold_parts = rng.integers(-1, 2, 5000)
         if kind == "float32":
             X = X.astype(np.float32)
         rows = sp.csr_array(X) if kind == "sparse" else X
-        more = {"weights": weights, "cells": cells, "n_cells": 2, "store": kind == "kept"}
+        more = {
+            "weights": weights,
+            "fold_parts": fold_parts,
+            "n_fold_parts": 2,
+            "store": kind == "kept",
+        }
         engine = engine_for(rows, y, C, 3, classes=3, **more)
-        lanes = [Lane(20, 1.0, 1.0), Lane(20, 1.0, 1.7, 1), Lane(12, 2.0, 1.0, 0)]
+        lanes = [Problem(20, 1.0, 1.0), Problem(20, 1.0, 1.7, 1), Problem(12, 2.0, 1.0, 0)]
         P = rng.normal(size=(20, 9))
         A, counts = kernel(X.astype(float), C, 3), np.ones(5000) if weights is None else weights
         expected = np.zeros((20, 9))
         for i, lane in enumerate(lanes):
-            own, part = counts * (cells >= 0) * (cells != lane.without), slice(3 * i, 3 * i + 3)
+            own, part = (
+                counts * (fold_parts >= 0) * (fold_parts != lane.without),
+                slice(3 * i, 3 * i + 3),
+            )
             G = A[:, : lane.n].T @ (own[:, None] * A[:, : lane.n])
             expected[: lane.n, part] = G @ P[: lane.n, part]
         tolerance = 1e-4 if kind == "float32" else 1e-10
@@ -85,12 +95,12 @@ class TestProduct:
     def test_it_moves_no_state(self, rng):
         engine = engine_for(X, (Y > 0).astype(int), rng.random((5, 3)), 2)
         engine.begin(1)
-        engine.product([Lane(5, 1.0, 1.0)], np.ones((5, 1)))
+        engine.product([Problem(5, 1.0, 1.0)], np.ones((5, 1)))
         np.testing.assert_array_equal(engine.state, 1.0)
 
     def test_one_row_one_feature_one_center(self):
         engine = engine_for(np.array([[2.0]]), np.array([1]), np.array([[3.0]]), 2)
-        assert engine.product([Lane(1, 1.0, 1.0)], np.array([[0.5]])) == 0.5 * 7.0**4
+        assert engine.product([Problem(1, 1.0, 1.0)], np.array([[0.5]])) == 0.5 * 7.0**4
 
 
 class TestDraws:
@@ -111,11 +121,11 @@ class TestDraws:
             assert np.minimum(slope * leverage, 1).mean() == pytest.approx(share, rel=1e-3)
         assert np.isfinite(slope_for(0.5, np.zeros(10)))
 
-    @pytest.mark.parametrize("cells", [False, True])
-    def test_sums_along_the_way(self, rng, cells):
+    @pytest.mark.parametrize("fold_parts", [False, True])
+    def test_sums_along_the_way(self, rng, fold_parts):
         X, C, _ = heavy_tailed(rng, 9000)
         y, weights = rng.integers(0, 2, 9000), rng.integers(0, 3, 9000) * 1.5
-        own = {"cells": rng.integers(-1, 3, 9000), "n_cells": 3} if cells else {}
+        own = {"fold_parts": rng.integers(-1, 3, 9000), "n_fold_parts": 3} if fold_parts else {}
         engine = engine_for(X, y, C, 4, weights=weights, **own)
         picked = engine.pick(Draw(0, 0.01, 1.0, rng.normal(size=(40, 8)) / 1e3))
         exact = engine.gram()
@@ -378,14 +388,14 @@ class TestSameBits:
         found = model(solver="converged", memory_limit="40MB")
         np.testing.assert_array_equal(found.coef_, expected.coef_)
 
-    @pytest.mark.parametrize("cells", [False, True])
+    @pytest.mark.parametrize("fold_parts", [False, True])
     @pytest.mark.parametrize("store", [False, True])
-    def test_a_cluster_that_loses_things(self, rng, cells, store):
+    def test_a_cluster_that_loses_things(self, rng, fold_parts, store):
         source = ArraySource(rng.random((M, 3)), None, rng.integers(0, K, M), rng.random(M))
         d = np.ones(3)
         feature_map = FeatureMap(AffineScaler(0 * d, d, -d, 2 * d), rng.random((N, 3)), 2)
         cluster = Shaky(3)
-        local, remote = engines((source, feature_map), cluster, cells=cells, store=store)
+        local, remote = engines((source, feature_map), cluster, fold_parts=fold_parts, store=store)
         for draw in (Draw(1, 0.01), Draw(1, 0.01, 1.0, rng.normal(size=(N, 4)) / 100)):
             one, other = (engine.pick(draw) for engine in (local, remote))
             for name in ("Aty", "trace", "X", "counts"):
@@ -393,7 +403,7 @@ class TestSameBits:
                 if isinstance(values[0], list):
                     values = [np.concatenate(value) for value in values]
                 np.testing.assert_array_equal(*values, err_msg=name)
-        lanes = [Lane(N, 1.0, 1.7, 0 if cells else None), Lane(N - 3, 2.0, 1.0)]
+        lanes = [Problem(N, 1.0, 1.7, 0 if fold_parts else None), Problem(N - 3, 2.0, 1.0)]
         for engine in (local, remote):
             engine.begin(2)
         for _ in range(3):
@@ -440,7 +450,7 @@ class TestBudget:
 
     def test_a_matrix_and_a_factor_are_enough(self):
         sampled = replace(self.SHAPE, sample=sample_of(2_000_000, 8000, 0))
-        work = Resources(2, 4)
+        work = Execution(2, 4)
         square = 8 * 8000**2
         assert peak_bytes(self.SHAPE, work) > 6 * square
         assert 3 * square < peak_bytes(sampled, work) < 4 * square

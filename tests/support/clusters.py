@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from polysift.cluster.engine import DistributedEngine
+from polysift.cluster.engine import ClusterEngine
 from polysift.cluster.held_rows import Pieces
-from polysift.cluster.partitions import cut_into_stretches
+from polysift.cluster.partitions import cut_into_partitions
 from polysift.cluster.scheduler import LostError
 from polysift.data.labels import find_encoding, label_part
 from polysift.data.source import TrainingSet
@@ -87,14 +87,14 @@ def training_set(source, *, gathered):
     return TrainingSet(source, codes, K, encoding.weights(own, codes), encoding=encoding)
 
 
-def engines(rows, cluster, *, cells=False, store=False, checkpoint=None):
+def engines(rows, cluster, *, fold_parts=False, store=False, checkpoint=None):
     source, feature_map = rows
-    whole, data = (training_set(source, gathered=gathered) for gathered in (True, cells))
-    if cells:
+    whole, data = (training_set(source, gathered=gathered) for gathered in (True, fold_parts))
+    if fold_parts:
         numbers = np.arange(M, dtype=np.int32) % 3 - (np.arange(M) % 7 == 0)
-        whole, data = (replace(one, cells=numbers, n_cells=3) for one in (whole, data))
-    pieces = Pieces(cluster, source, cut_into_stretches(source.shards(), 1))
-    remote = DistributedEngine(
+        whole, data = (replace(one, fold_parts=numbers, n_fold_parts=3) for one in (whole, data))
+    pieces = Pieces(cluster, source, cut_into_partitions(source.shards(), 1))
+    remote = ClusterEngine(
         data, feature_map, pieces, monitor=Monitor(), checkpoint=checkpoint, store=store
     )
     return LocalEngine(whole, feature_map, Pool(1)), remote

@@ -32,8 +32,8 @@ def parts(made):
     """Return training and test rows of each split, as a round has them."""
     for round_ in made:
         for split in range(round_.n_splits):
-            learned = (round_.cells >= 0) & (round_.cells != split)
-            yield np.flatnonzero(learned), np.flatnonzero(round_.cells == split)
+            learned = (round_.fold_parts >= 0) & (round_.fold_parts != split)
+            yield np.flatnonzero(learned), np.flatnonzero(round_.fold_parts == split)
 
 
 SPLITTERS = {
@@ -77,9 +77,9 @@ def test_a_splitter_is_asked_with_labels_and_groups():
 
 def test_folds_that_partition_the_rows_have_no_other_cell():
     (folds,) = rounds(KFold(3))
-    assert folds.n_splits == folds.n_cells == 3 and folds.complete
+    assert folds.n_splits == folds.n_fold_parts == 3 and folds.complete
     (part,) = rounds(0.25)
-    assert part.n_splits == 1 and part.n_cells == 2 and part.complete
+    assert part.n_splits == 1 and part.n_fold_parts == 2 and part.complete
     (partial, *_) = rounds(TimeSeriesSplit(2))
     assert not partial.complete
 
@@ -97,8 +97,8 @@ def test_a_share_means_one_stratified_part_which_the_seed_decides():
     (made,) = rounds(0.25, seed=3)
     ((train, test),) = parts([made])
     assert len(test) == 15 and CODES[test].sum() == 5 and len(train) == 45
-    np.testing.assert_array_equal(made.cells, rounds(0.25, seed=3)[0].cells)
-    assert (made.cells != rounds(0.25, seed=4)[0].cells).any()
+    np.testing.assert_array_equal(made.fold_parts, rounds(0.25, seed=3)[0].fold_parts)
+    assert (made.fold_parts != rounds(0.25, seed=4)[0].fold_parts).any()
     assert rounds(np.float32(0.25), seed=2**40)[0].n_splits == 1
 
 
@@ -112,7 +112,7 @@ def test_pairs_masks_and_generators_serve():
         rounds(pair for pair in [(train, test)])[0],
     ]
     for round_ in made:
-        np.testing.assert_array_equal(round_.cells, np.where(test, 0, 1))
+        np.testing.assert_array_equal(round_.fold_parts, np.where(test, 0, 1))
 
 
 def test_rows_of_weight_zero_are_in_no_part():
@@ -120,9 +120,9 @@ def test_rows_of_weight_zero_are_in_no_part():
     weights[5:25] = 0
     kept = np.flatnonzero(weights)
     (made,) = rounds(3, weights=weights)
-    assert (made.cells[5:25] == -1).all()
+    assert (made.fold_parts[5:25] == -1).all()
     (plain,) = rounds(3, codes=CODES[kept])
-    np.testing.assert_array_equal(made.cells[kept], plain.cells)
+    np.testing.assert_array_equal(made.fold_parts[kept], plain.fold_parts)
     for train, test in parts(rounds(KFold(3), weights=weights)):
         assert (weights[train] > 0).all() and (weights[test] > 0).all()
 
@@ -131,14 +131,14 @@ def test_a_row_of_weight_zero_may_have_no_class():
     codes, weights = CODES.copy(), np.ones(M)
     codes[7], weights[7] = -1, 0
     (made,) = rounds(3, codes=codes, weights=weights)
-    assert made.cells[7] == -1 and (np.delete(made.cells, 7) >= 0).all()
+    assert made.fold_parts[7] == -1 and (np.delete(made.fold_parts, 7) >= 0).all()
 
 
 def test_a_splitter_does_not_see_a_row_without_a_class():
     codes, weights = CODES.copy(), np.ones(M)
     codes[7], weights[7] = -1, 0
     (made,) = rounds(StratifiedKFold(3), codes=codes, weights=weights)
-    assert made.cells[7] == -1 and made.n_splits == 3 and made.complete
+    assert made.fold_parts[7] == -1 and made.n_splits == 3 and made.complete
 
 
 def test_a_round_is_complete_without_rows_of_weight_zero():
@@ -233,17 +233,19 @@ def test_rows_named_twice_are_refused():
 
 def test_stratified_folds_for_calibration():
     made = stratified_folds(CODES, None, 5)
-    assert isinstance(made, Round) and made.n_splits == made.n_cells == 5
+    assert isinstance(made, Round) and made.n_splits == made.n_fold_parts == 5
     for _, test in parts([made]):
         assert len(test) == 12 and CODES[test].sum() == 4
     weights = np.append(np.zeros(10), np.ones(M - 10))
     weighted = stratified_folds(CODES, weights, 5)
-    assert (weighted.cells[:10] == -1).all()
-    np.testing.assert_array_equal(weighted.cells[10:], stratified_folds(CODES[10:], None, 5).cells)
+    assert (weighted.fold_parts[:10] == -1).all()
+    np.testing.assert_array_equal(
+        weighted.fold_parts[10:], stratified_folds(CODES[10:], None, 5).fold_parts
+    )
 
 
 def test_a_class_rarer_than_the_folds_is_dealt_out():
     codes = np.append(np.zeros(20, dtype=int), [1, 1, 1])
     made = stratified_folds(codes, None, 5)
-    assert sorted(made.cells[codes == 1]) == [0, 1, 2]
-    np.testing.assert_array_equal(np.bincount(made.cells[codes == 0]), [4] * 5)
+    assert sorted(made.fold_parts[codes == 1]) == [0, 1, 2]
+    np.testing.assert_array_equal(np.bincount(made.fold_parts[codes == 0]), [4] * 5)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polysift import Forecast, FPCClassifier, open_data
 from polysift.engine.budget import (
-    Resources,
+    Execution,
     Shape,
     fit_in,
     free_memory,
@@ -67,10 +67,10 @@ def test_control_groups_are_found():
 
 def test_less_memory_means_fewer_shards_then_a_file():
     plenty = fit_in(10**10, SHAPE, 4)
-    assert plenty == Resources(4, 8, spill=False)
-    tight = fit_in(peak_bytes(SHAPE, Resources(1, 1)), SHAPE, 4)
+    assert plenty == Execution(4, 8, spill=False)
+    tight = fit_in(peak_bytes(SHAPE, Execution(1, 1)), SHAPE, 4)
     assert not tight.spill and tight.threads == 1
-    least = peak_bytes(SHAPE, Resources(1, 1, spill=True))
+    least = peak_bytes(SHAPE, Execution(1, 1, spill=True))
     assert fit_in(least, SHAPE, 4).spill
     with pytest.raises(MemoryError, match=r"Set memory_limit to .* or n_centers to \d+ or less"):
         fit_in(least - 1, SHAPE, 4)
@@ -78,11 +78,11 @@ def test_less_memory_means_fewer_shards_then_a_file():
 
 def test_features_are_kept_where_they_take_a_small_share():
     stored = 10**6 * 500 * 8
-    assert fit_in(4 * stored, SHAPE, 4, store=True) == Resources(4, 8, store=True)
+    assert fit_in(4 * stored, SHAPE, 4, store=True) == Execution(4, 8, store=True)
     assert not fit_in(4 * stored, SHAPE, 4).store, "only where many sweeps make it pay"
     assert not fit_in(4 * stored - 8, SHAPE, 4, store=True).store
-    kept = peak_bytes(SHAPE, Resources(4, 8, store=True))
-    assert kept == peak_bytes(SHAPE, Resources(4, 8)) + stored
+    kept = peak_bytes(SHAPE, Execution(4, 8, store=True))
+    assert kept == peak_bytes(SHAPE, Execution(4, 8)) + stored
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -117,7 +117,7 @@ def test_the_model_does_not_depend_on_the_limit(solver):
     make = {"degree": 3, "solver": solver, "max_iter": 6, "tol": 0, "random_state": 0}
     y = np.arange(len(X)) % 3
     shape = Shape(len(X), 4, 35, 3, 8, False, False, 0)
-    limit = peak_bytes(shape, Resources(1, 1, spill=True))
+    limit = peak_bytes(shape, Execution(1, 1, spill=True))
     assert fit_in(limit, shape, 4).spill
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

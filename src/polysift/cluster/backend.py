@@ -1,18 +1,18 @@
-"""A cluster as the place of a fit: the survey by workers, the engine, and their budgets."""
+"""A cluster as the backend of a fit: the survey by workers, the engine, and their budgets."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from polysift.cluster import tasks
-from polysift.cluster.engine import DistributedEngine
+from polysift.cluster.engine import ClusterEngine
 from polysift.cluster.held_rows import Pieces
-from polysift.cluster.partitions import Stretch, cut_into_stretches, stretch_sizes
-from polysift.cluster.scheduler import Cluster, Crew, LostError, Ref
+from polysift.cluster.partitions import Partition, cut_into_partitions, partition_sizes
+from polysift.cluster.scheduler import Cluster, LostError, Ref, Scheduler
 from polysift.data.source import DataSource, TrainingSet
 from polysift.engine.budget import (
     STORED_SHARE,
-    Resources,
+    Execution,
     Shape,
     megabytes,
     peak_bytes,
@@ -28,7 +28,7 @@ from polysift.runtime.parallel import Pool, TreeSum, shard_spans
 from polysift.runtime.progress import Monitor
 
 
-class DistributedPlace:
+class ClusterBackend:
     """The workers of a cluster, for one fit or search.
 
     Parameters
@@ -41,7 +41,7 @@ class DistributedPlace:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._size: int | None = None  # the longest stretch that fits the workers' memory
+        self._size: int | None = None  # the longest partition that fits the workers' memory
         self._pieces: tuple[DataSource, int, Pieces] | None = None
 
     @property
@@ -59,12 +59,12 @@ class DistributedPlace:
     ) -> Survey:
         """Visit every row once."""
         pieces = self._pieces_of(source)
-        stretches, sent = pieces.stretches, [self.cluster.put(questions)]
+        partitions, sent = pieces.partitions, [self.cluster.put(questions)]
 
         def submit(i: int) -> list[Ref]:
-            first = stretches[i].first_shard
+            first = partitions[i].first_shard
             threads = self.cluster.threads
-            return self.cluster.submit(tasks.survey_stretch, pieces[i], first, sent[0], threads)
+            return self.cluster.submit(tasks.survey_partition, pieces[i], first, sent[0], threads)
 
         def recover(i: int, lost: LostError) -> str:
             if lost.objects:
@@ -72,105 +72,105 @@ class DistributedPlace:
                 sent[0] = self.cluster.put(questions)
             return ""
 
-        crew = Crew(self.cluster, stretches, monitor)
+        scheduler = Scheduler(self.cluster, partitions, monitor)
         tree: TreeSum[Survey] = TreeSum(lambda a, b: a.merge(b, questions.n_centers))
-        for _, _, found in crew.visit("survey", range(len(stretches)), submit, recover):
+        for _, _, found in scheduler.visit("survey", range(len(partitions)), submit, recover):
             for level, count, part in found:
                 tree.push(part, level, count)
         total = tree.result()
         refuse_huge_values(source, total.statistics)
         return total
 
-    def fit_in(self, limit: int, shape: Shape, threads: int, *, store: bool = False) -> Resources:
+    def fit_in(self, limit: int, shape: Shape, threads: int, *, store: bool = False) -> Execution:
         """Return how to work where this process and every worker have ``limit`` bytes."""
-        resources = Resources(threads, 2 * self.cluster.workers)
-        own = self.peak_bytes(shape, resources)
+        execution = Execution(threads, 2 * self.cluster.workers)
+        own = self.peak_bytes(shape, execution)
         if own > limit:
             raise MemoryError(
                 f"This fit needs {megabytes(own)} in this process beside its workers "
                 f"({shape.centers} centers), but memory_limit allows {megabytes(limit)}. Raise "
                 "memory_limit, or lower n_centers."
             )
-        self._size = self._longest_stretch(limit, shape)
-        return replace(resources, store=store and self._can_store(limit, shape))
+        self._size = self._longest_partition(limit, shape)
+        return replace(execution, store=store and self._can_store(limit, shape))
 
-    def fit_lanes(
+    def fit_problems(
         self,
         limit: int,
         shape: Shape,
-        per_track: int,
+        per_candidate: int,
         wanted: int,
         threads: int,
         *,
         store: bool = False,
-    ) -> tuple[Resources, int]:
-        """Return how to work and how many tracks, of ``per_track`` lanes each, to advance."""
-        tracks = max(wanted, 1)
-        while tracks > 1:
+    ) -> tuple[Execution, int]:
+        """Return how to execute, and how many candidates to advance at once."""
+        candidates = max(wanted, 1)
+        while candidates > 1:
             try:
-                wide = replace(shape, lanes=tracks * per_track)
-                return self.fit_in(limit, wide, threads, store=store), tracks
+                wide = replace(shape, problems=candidates * per_candidate)
+                return self.fit_in(limit, wide, threads, store=store), candidates
             except MemoryError:
-                tracks = -(-tracks // 2)
-        one = replace(shape, lanes=per_track)
+                candidates = -(-candidates // 2)
+        one = replace(shape, problems=per_candidate)
         return self.fit_in(limit, one, threads, store=store), 1
 
-    def peak_bytes(self, shape: Shape, resources: Resources) -> int:
+    def peak_bytes(self, shape: Shape, execution: Execution) -> int:
         """Return the most that this process holds at once, rows' labels aside.
 
         Sums that wait for their turn do so in the object store, however many workers make them.
         """
         sums = 1 + tree_levels(len(shard_spans(shape.rows)))
-        return peak_bytes(replace(shape, rows=1, unit_bytes=0), Resources(1, 1), sums=sums)
+        return peak_bytes(replace(shape, rows=1, unit_bytes=0), Execution(1, 1), sums=sums)
 
-    def worker_bytes(self, shape: Shape, resources: Resources) -> int:
+    def worker_bytes(self, shape: Shape, execution: Execution) -> int:
         """Return the most that a worker holds at once."""
-        stretches = self._cut(shape)
-        own = replace(shape, rows=max(stretch.n_rows for stretch in stretches))
-        kept = stored_bytes(own) if resources.store else 0
-        return self._task_bytes(shape, stretches) + kept
+        partitions = self._cut(shape)
+        own = replace(shape, rows=max(partition.n_rows for partition in partitions))
+        kept = stored_bytes(own) if execution.store else 0
+        return self._task_bytes(shape, partitions) + kept
 
     def engine(
         self,
         data: TrainingSet,
         feature_map: FeatureMap,
         pool: Pool,
-        resources: Resources,
+        execution: Execution,
         *,
         monitor: Monitor,
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
     ) -> Engine:
         """Return an engine, whose states are saved under names with ``suffix``."""
-        return DistributedEngine(
+        return ClusterEngine(
             data,
             feature_map,
             self._pieces_of(data.source),
             monitor=monitor,
             checkpoint=checkpoint,
             suffix=suffix,
-            store=resources.store,
-            fused=resources.fused,
-            precise=resources.precise,
+            store=execution.store,
+            fused=execution.fused,
+            precise=execution.precise,
         )
 
     def _pieces_of(self, source: DataSource) -> Pieces:
-        """Return a source cut into stretches; it is cut anew only when they must be shorter."""
+        """Return a source cut into partitions; it is cut anew only when they must be shorter."""
         size = self._size or 1
         if self._pieces is None or self._pieces[:2] != (source, size):
-            stretches = cut_into_stretches(source.shards(), size)
-            self._pieces = source, size, Pieces(self.cluster, source, stretches)
+            partitions = cut_into_partitions(source.shards(), size)
+            self._pieces = source, size, Pieces(self.cluster, source, partitions)
         return self._pieces[2]
 
-    def _longest_stretch(self, limit: int, shape: Shape) -> int:
+    def _longest_partition(self, limit: int, shape: Shape) -> int:
         """Return how many joined spans a worker can take at once, or raise with the knob to turn.
 
-        Stretches do not grow again once they were cut, so that what the cluster holds stays.
+        Partitions do not grow again once they were cut, so that what the cluster holds stays.
         """
         room = min(limit, self.cluster.worker_memory)
         shards, least = shard_spans(shape.rows), 0
-        for size in stretch_sizes(shards, self.cluster.workers):
-            least = self._task_bytes(shape, cut_into_stretches(shards, size))
+        for size in partition_sizes(shards, self.cluster.workers):
+            least = self._task_bytes(shape, cut_into_partitions(shards, size))
             if least <= room:
                 return size if self._size is None else min(size, self._size)
         raise MemoryError(
@@ -181,22 +181,22 @@ class DistributedPlace:
         )
 
     def _can_store(self, limit: int, shape: Shape) -> bool:
-        """Return whether the features fit the object store, and a worker that makes a stretch's."""
-        stretches = self._cut(shape)
-        own = replace(shape, rows=max(stretch.n_rows for stretch in stretches))
+        """Return whether the features fit the object store, and a worker those of a partition."""
+        partitions = self._cut(shape)
+        own = replace(shape, rows=max(partition.n_rows for partition in partitions))
         room = min(limit, self.cluster.worker_memory)
-        fits = self._task_bytes(shape, stretches) + stored_bytes(own) <= room
+        fits = self._task_bytes(shape, partitions) + stored_bytes(own) <= room
         return fits and stored_bytes(shape) <= STORED_SHARE * self.cluster.store_memory
 
-    def _cut(self, shape: Shape) -> list[Stretch]:
-        return cut_into_stretches(shard_spans(shape.rows), self._size or 1)
+    def _cut(self, shape: Shape) -> list[Partition]:
+        return cut_into_partitions(shard_spans(shape.rows), self._size or 1)
 
-    def _task_bytes(self, shape: Shape, stretches: list[Stretch]) -> int:
-        """Return the most that a task on any of some stretches holds at once."""
-        own = replace(shape, rows=max(stretch.n_rows for stretch in stretches))
-        shard_rows = max(stop - start for s in stretches for start, stop in s.shards)
-        sums = max(stretch.n_sums for stretch in stretches)
+    def _task_bytes(self, shape: Shape, partitions: list[Partition]) -> int:
+        """Return the most that a task on any of some partitions holds at once."""
+        own = replace(shape, rows=max(partition.n_rows for partition in partitions))
+        shard_rows = max(stop - start for s in partitions for start, stop in s.shards)
+        sums = max(partition.n_sums for partition in partitions)
         threads = self.cluster.threads
-        work = Resources(threads, 1 if threads == 1 else 2 * threads)
+        work = Execution(threads, 1 if threads == 1 else 2 * threads)
         most = peak_bytes(own, work, shard_rows=shard_rows, sums=sums)
         return most + state_bytes(own)  # old and new

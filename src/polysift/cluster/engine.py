@@ -17,7 +17,7 @@ from polysift.cluster.scheduler import Ref
 from polysift.cluster.tasks import Keep, Sweep, Task
 from polysift.data.source import TrainingSet
 from polysift.engine.local import features_of
-from polysift.engine.problems import Lane
+from polysift.engine.problems import Problem
 from polysift.engine.sampling import Draw, Picked
 from polysift.engine.sums import GramSums, GrowingGram, SweepSums
 from polysift.features.feature_map import FeatureMap
@@ -29,7 +29,7 @@ from polysift.runtime.types import FloatArray
 T = TypeVar("T")
 
 
-class DistributedEngine:
+class ClusterEngine:
     """The engine on a cluster; see ``Engine``.
 
     Parameters
@@ -71,7 +71,7 @@ class DistributedEngine:
         task = Task(
             feature_map,
             data.n_classes,
-            data.n_cells,
+            data.n_fold_parts,
             data.encoding,
             self._cluster.threads,
             store,
@@ -82,11 +82,11 @@ class DistributedEngine:
         self.features = features_of(data, feature_map)
 
     def total_weight(self, without: int | None = None) -> float:
-        """Return the number of rows, each counted as often as its weight says, but one cell's."""
+        """Return the sum of the weights of all rows but those of one fold part."""
         return self._data.total_weight(without)
 
     def gram(self) -> GramSums:
-        """Return the sums that do not depend on u, for each cell of rows."""
+        """Return the sums that do not depend on u, for each fold part of rows."""
         growing = GrowingGram(self._checkpoint, self._suffix)
         rows, spans, done = self._rows, self._spans(), growing.done
         left = [i for i, (first, own) in enumerate(spans) if first + len(own) > done]
@@ -117,13 +117,13 @@ class DistributedEngine:
             _push(tree, sums)
         return tree.result()
 
-    def product(self, lanes: Sequence[Lane], P: FloatArray) -> FloatArray:
-        """Return A' Omega A P, each lane's columns (n, K) by its own rows; no state moves."""
+    def product(self, problems: Sequence[Problem], P: FloatArray) -> FloatArray:
+        """Return A' Omega A P, each problem's columns (n, K) by its own rows; no state moves."""
         rows = self._rows
 
         def submit(i: int, sent: Ref) -> list[Ref]:
-            known = rows.labels(i), rows.held[i].features, rows.stretches[i].first_shard
-            return rows.submit(tasks.product, i, *known, list(lanes), sent, returns=3)
+            known = rows.labels(i), rows.held[i].features, rows.partitions[i].first_shard
+            return rows.submit(tasks.product, i, *known, list(problems), sent, returns=3)
 
         tree: TreeSum[FloatArray] = TreeSum(operator.add)
         for i, refs, sums in rows.visit_all("product", P, submit):
@@ -131,28 +131,30 @@ class DistributedEngine:
             _push(tree, sums)
         return tree.result()
 
-    def curvature(self, lane: Lane, number: int, k: int, least: float, T: FloatArray) -> FloatArray:
-        """Return T'A' D A T, with D how curved the rows are for a lane's k-th column."""
+    def curvature(
+        self, problem: Problem, number: int, k: int, least: float, T: FloatArray
+    ) -> FloatArray:
+        """Return T'A' D A T, with D how curved the rows are for a problem's k-th column."""
         rows = self._rows
 
         def submit(i: int, sent: Ref) -> list[Ref]:
-            known = rows.labels(i), rows.held[i].features, rows.stretches[i].first_shard
+            known = rows.labels(i), rows.held[i].features, rows.partitions[i].first_shard
             state = rows.start(i), *rows.lineage.refs(rows.held[i].steps)
-            return rows.submit(tasks.curvature, i, *known, lane, number, k, least, sent, *state)
+            return rows.submit(tasks.curvature, i, *known, problem, number, k, least, sent, *state)
 
         tree: TreeSum[FloatArray] = TreeSum(operator.add)
         for _, _, sums in rows.visit_all("curvature", T, submit):
             _push(tree, sums)
         return tree.result()
 
-    def begin(self, n_lanes: int) -> None:
-        """Make a state for so many lanes: t = 1, that is v = y and w = 0."""
-        self._rows.begin(n_lanes * self._data.n_columns)
+    def begin(self, n_problems: int) -> None:
+        """Make a state for so many problems: t = 1, that is v = y and w = 0."""
+        self._rows.begin(n_problems * self._data.n_columns)
 
-    def keep(self, lanes: Sequence[int]) -> None:
-        """Drop the state of all other lanes."""
+    def keep(self, problems: Sequence[int]) -> None:
+        """Drop the state of all other problems."""
         K = self._data.n_columns
-        columns = [lane * K + k for lane in lanes for k in range(K)]
+        columns = [problem * K + k for problem in problems for k in range(K)]
         if len(columns) == self._rows.lineage.columns:
             return
         if not columns:
@@ -160,10 +162,10 @@ class DistributedEngine:
             return
         self._rows.lineage.append(Keep(columns), len(columns))  # along with the next sweep: no pass
 
-    def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> Any:
-        """Visit every row with new coefficients, (n, K per lane), and move its state."""
+    def sweep(self, problems: Sequence[Problem], u: FloatArray) -> Any:
+        """Visit every row with new coefficients, (n, K per problem), and move its state."""
         rows = self._rows
-        rows.lineage.append(Sweep(list(lanes), u), rows.lineage.columns)
+        rows.lineage.append(Sweep(list(problems), u), rows.lineage.columns)
         tree: TreeSum[SweepSums] = TreeSum(SweepSums.add)
         for sums in rows.advance("sweep"):
             _push(tree, sums)
@@ -171,20 +173,20 @@ class DistributedEngine:
             rows.secure()
         return tree.result()
 
-    def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:
-        """Return the scores of every row by the coefficients (n, K per lane) of its cell."""
+    def scores(self, problems: Sequence[Problem], coefficients: list[FloatArray]) -> FloatArray:
+        """Return the scores of every row by the coefficients (n, K per problem) of its fold."""
         rows = self._rows
-        out = np.empty((self._data.source.n_rows, len(lanes) * self._data.n_columns))
+        out = np.empty((self._data.source.n_rows, len(problems) * self._data.n_columns))
 
         def submit(i: int, sent: Ref) -> list[Ref]:
-            return rows.submit(tasks.scores, i, rows.labels(i), list(lanes), sent)
+            return rows.submit(tasks.scores, i, rows.labels(i), list(problems), sent)
 
         for i, _, values in rows.visit_all("scores", coefficients, submit):
-            out[slice(*rows.stretches[i].rows)] = values
+            out[slice(*rows.partitions[i].rows)] = values
         return out
 
     def sweep_seconds(self) -> float:
-        """Return the time that a sweep of one lane takes, judged by the first shard."""
+        """Return the time that a sweep of one problem takes, judged by the first shard."""
         rows = self._rows
 
         def submit(i: int) -> list[Ref]:
@@ -204,11 +206,11 @@ class DistributedEngine:
         return self._rows.state
 
     def _spans(self) -> list[tuple[int, list[Span]]]:
-        """Return the spans of each stretch for a Gram matrix, after the number of the first."""
-        stretches = self._rows.stretches
-        if self._data.cells is None:
-            return [(stretch.first_shard, stretch.shards) for stretch in stretches]
-        return [(stretch.first_joined, stretch.joined) for stretch in stretches]
+        """Return the spans of each partition for a Gram matrix, after the number of the first."""
+        partitions = self._rows.partitions
+        if self._data.fold_parts is None:
+            return [(partition.first_shard, partition.shards) for partition in partitions]
+        return [(partition.first_joined, partition.joined) for partition in partitions]
 
 
 def _push(tree: TreeSum[T], sums: Iterable[Partial[T]]) -> None:

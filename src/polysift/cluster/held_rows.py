@@ -1,10 +1,10 @@
 """What a cluster holds of the rows: their source, labels, features and state.
 
-For each stretch of shards there are references: to the rows' source, to their labels, and to their
-state, which the next task is given and returns anew. All steps since the state was last safe are
-kept, so that the state of a stretch that was lost is made again.
+For each partition of shards there are references: to the rows' source, to their labels, and to
+their state, which the next task is given and returns anew. All steps since the state was last safe
+are kept, so that the state of a partition that was lost is made again.
 
-The rows of stretches on a cluster, sent when they are first needed.
+The rows of partitions on a cluster, sent when they are first needed.
 
 How the state of rows on a cluster came about, and how a checkpoint reads and writes it.
 """
@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from polysift.cluster import tasks
-from polysift.cluster.partitions import Stretch
-from polysift.cluster.scheduler import Cluster, Crew, LostError, Ref
+from polysift.cluster.partitions import Partition
+from polysift.cluster.scheduler import Cluster, LostError, Ref, Scheduler
 from polysift.cluster.tasks import RowLabels, Step, Sweep, Task
 from polysift.data.source import DataSource, TrainingSet
 from polysift.runtime.checkpoints import read_rows, write_state
@@ -33,19 +33,19 @@ from polysift.runtime.types import FloatArray
 
 
 class Pieces:
-    """The rows of each stretch as a source of its own, on the cluster from its first use on."""
+    """The rows of each partition as a source of its own, on the cluster from its first use on."""
 
-    def __init__(self, cluster: Cluster, source: DataSource, stretches: list[Stretch]) -> None:
-        self.cluster, self.source, self.stretches = cluster, source, stretches
+    def __init__(self, cluster: Cluster, source: DataSource, partitions: list[Partition]) -> None:
+        self.cluster, self.source, self.partitions = cluster, source, partitions
         self._refs: dict[int, Ref] = {}
 
     def __getitem__(self, i: int) -> Ref:
         if i not in self._refs:
-            self._refs[i] = self.cluster.put(self.source.cut(self.stretches[i].shards))
+            self._refs[i] = self.cluster.put(self.source.cut(self.partitions[i].shards))
         return self._refs[i]
 
     def forget(self, i: int) -> None:
-        """Send the rows of a stretch anew when they are needed next."""
+        """Send the rows of a partition anew when they are needed next."""
         self._refs.pop(i, None)
 
 
@@ -110,11 +110,11 @@ class Lineage:
         """Send all steps anew."""
         self._refs = [self._cluster.put(step) for step in self._steps]
 
-    def start(self, stretch: Stretch) -> Ref:
-        """Return the state of a stretch at the beginning, or the number of columns of t = 1."""
+    def start(self, partition: Partition) -> Ref:
+        """Return the state of a partition at the beginning, or the number of columns of t = 1."""
         if self._path is None:
             return self._first_columns
-        return self._cluster.put(read_rows(self._path, "state", stretch.rows))
+        return self._cluster.put(read_rows(self._path, "state", partition.rows))
 
     def too_long(self) -> bool:
         """Return whether the state should be brought to safety."""
@@ -122,29 +122,29 @@ class Lineage:
 
 
 class StoredState:
-    """The state of all rows as ``RowBlocks``: a block is a stretch's."""
+    """The state of all rows as ``RowBlocks``: a block is a partition's."""
 
     dtype = np.dtype(float)
 
     def __init__(
         self,
-        stretches: list[Stretch],
+        partitions: list[Partition],
         columns: int,
         get: Callable[[int], FloatArray],
         put: Callable[[int, FloatArray], None],
     ) -> None:
-        self._stretches, self._get, self._put = stretches, get, put
-        self.shape = (stretches[-1].rows[1], columns)
+        self._partitions, self._get, self._put = partitions, get, put
+        self.shape = (partitions[-1].rows[1], columns)
 
     def read(self) -> Iterator[FloatArray]:
-        """Yield the state of each stretch."""
-        for i in range(len(self._stretches)):
+        """Yield the state of each partition."""
+        for i in range(len(self._partitions)):
             yield self._get(i)
 
     def write(self) -> Iterator[FloatArray]:
-        """Yield an empty block for each stretch; filled, it becomes its state."""
-        for i, stretch in enumerate(self._stretches):
-            block = np.empty((stretch.n_rows, self.shape[1]))
+        """Yield an empty block for each partition; filled, it becomes its state."""
+        for i, partition in enumerate(self._partitions):
+            block = np.empty((partition.n_rows, self.shape[1]))
             yield block
             self._put(i, block)
 
@@ -157,7 +157,7 @@ logger = logging.getLogger("polysift")
 
 @dataclass
 class Held:
-    """What the cluster holds of a stretch's rows; the state is that after so many steps."""
+    """What the cluster holds of a partition's rows; the state is that after so many steps."""
 
     labels: Ref = None
     features: Ref = None
@@ -181,8 +181,8 @@ class Holdings:
 
     Attributes
     ----------
-    stretches : list of Stretch
-        The stretches.
+    partitions : list of Partition
+        The partitions.
     held : list of Held
         What the cluster holds of each.
     lineage : Lineage
@@ -191,10 +191,10 @@ class Holdings:
 
     def __init__(self, data: TrainingSet, task: Task, pieces: Pieces, monitor: Monitor) -> None:
         self._data, self._task, self._pieces = data, task, pieces
-        self._cluster, self.stretches = pieces.cluster, pieces.stretches
-        self._crew = Crew(self._cluster, self.stretches, monitor)
+        self._cluster, self.partitions = pieces.cluster, pieces.partitions
+        self._crew = Scheduler(self._cluster, self.partitions, monitor)
         self._task_ref = self._cluster.put(task)
-        self.held = [Held() for _ in self.stretches]
+        self.held = [Held() for _ in self.partitions]
         self.lineage = Lineage(self._cluster, 0)
 
     def begin(self, columns: int) -> None:
@@ -210,49 +210,49 @@ class Holdings:
     @property
     def state(self) -> StoredState:
         """The state, as a checkpoint reads and writes it."""
-        return StoredState(self.stretches, self.lineage.columns, self._state_of, self._put_state)
+        return StoredState(self.partitions, self.lineage.columns, self._state_of, self._put_state)
 
     def visit(
         self, phase: str, numbers: Sequence[int], submit: Callable[[int], list[Ref]]
     ) -> Iterator[tuple[int, list[Ref], Any]]:
-        """Have a task done for some stretches; yield their numbers, references and results."""
+        """Have a task done for some partitions; yield their numbers, references and results."""
         return self._crew.visit(phase, numbers, submit, self._recover)
 
     def visit_all(
         self, phase: str, value: Any, submit: Callable[[int, Ref], list[Ref]]
     ) -> Iterator[tuple[int, list[Ref], Any]]:
-        """Have a task done for every stretch, which gets a value that is sent once."""
+        """Have a task done for every partition, which gets a value that is sent once."""
         sent = [self._cluster.put(value)]
 
         def recover(i: int, lost: LostError) -> str:
             sent[0] = self._cluster.put(value)
             return self._recover(i, lost)
 
-        everywhere = range(len(self.stretches))
+        everywhere = range(len(self.partitions))
         return self._crew.visit(phase, everywhere, lambda i: submit(i, sent[0]), recover)
 
     def result(self, phase: str, i: int, submit: Callable[[int], list[Ref]]) -> Any:
-        """Have a task done for one stretch; return its result."""
+        """Have a task done for one partition; return its result."""
         return self._crew.result(phase, i, submit, self._recover)[1]
 
     def submit(self, task: Callable[..., Any], i: int, *args: Any, returns: int = 1) -> list[Ref]:
-        """Hand a task over, with the rows of a stretch; return references to what it returns."""
+        """Hand a task over, with the rows of a partition; return references to what it returns."""
         return self._cluster.submit(task, self._pieces[i], self._task_ref, *args, returns=returns)
 
     def labels(self, i: int) -> Ref:
-        """Return the labels of a stretch: sent from here, or None where a task will find them."""
+        """Return the labels of a partition: sent from here, or None where a task will find them."""
         held = self.held[i]
         if held.labels is None and len(self._data.codes):
-            held.labels = self._cluster.put(_labels_of(self._data, self.stretches[i]))
+            held.labels = self._cluster.put(_labels_of(self._data, self.partitions[i]))
         return held.labels
 
     def start(self, i: int) -> Any:
-        """Return the state of a stretch to go on from, as a task takes it."""
+        """Return the state of a partition to go on from, as a task takes it."""
         state = self.held[i].state
-        return self.lineage.start(self.stretches[i]) if state is None else state
+        return self.lineage.start(self.partitions[i]) if state is None else state
 
     def learn(self, i: int, labels: Ref, features: Ref = None) -> None:
-        """Keep what a task has found of a stretch, where it was not known."""
+        """Keep what a task has found of a partition, where it was not known."""
         held = self.held[i]
         if held.labels is None:
             held.labels = labels
@@ -260,7 +260,7 @@ class Holdings:
             held.features = features
 
     def advance(self, phase: str) -> Iterator[Any]:
-        """Take the state of every stretch through the steps that it lacks; yield the sums."""
+        """Take the state of every partition through the steps that it lacks; yield the sums."""
         behind = [i for i, held in enumerate(self.held) if held.steps < len(self.lineage)]
         for i, refs, sums in self._crew.visit(phase, behind, self._submit_steps, self._recover):
             held = self.held[i]
@@ -272,7 +272,7 @@ class Holdings:
             yield sums
 
     def _submit_steps(self, i: int) -> list[Ref]:
-        held, first = self.held[i], self.stretches[i].first_shard
+        held, first = self.held[i], self.partitions[i].first_shard
         steps = self.lineage.refs(held.steps)
         known = self.labels(i), held.features
         return self.submit(tasks.advance, i, *known, first, self.start(i), *steps, returns=4)
@@ -290,23 +290,23 @@ class Holdings:
         return f"Their state is made again by {again} sweeps." if again else ""
 
     def _state_of(self, i: int) -> FloatArray:
-        """Return the state of a stretch, after all steps, and made again if it is lost."""
-        stretch = self.stretches[i]
+        """Return the state of a partition, after all steps, and made again if it is lost."""
+        partition = self.partitions[i]
         if not self.lineage.columns:
-            return np.empty((stretch.n_rows, 0))
+            return np.empty((partition.n_rows, 0))
         for _ in range(1 + self._cluster.retries):
             if self.held[i].steps < len(self.lineage):
                 for _ in self.advance("sweep"):
                     pass
             start = self.start(i)
             if isinstance(start, int):
-                return np.ones((stretch.n_rows, start))
+                return np.ones((partition.n_rows, start))
             try:
                 return np.asarray(self._cluster.get(start, lambda: None))
             except LostError as lost:
-                logger.warning("The state of %s was lost, since %s.", stretch, lost.reason)
+                logger.warning("The state of %s was lost, since %s.", partition, lost.reason)
                 self._recover(i, lost)
-        raise WorkersLostError(f"The state of {stretch} is lost as often as it is made.")
+        raise WorkersLostError(f"The state of {partition} is lost as often as it is made.")
 
     def _put_state(self, i: int, state: FloatArray) -> None:
         self.held[i].state = self._cluster.put(state)
@@ -338,7 +338,9 @@ class Holdings:
         self._restart(Lineage(self._cluster, columns, path, owner=folder, cost=cost))
 
 
-def _labels_of(data: TrainingSet, stretch: Stretch) -> RowLabels:
-    rows = slice(*stretch.rows)
+def _labels_of(data: TrainingSet, partition: Partition) -> RowLabels:
+    rows = slice(*partition.rows)
     weights = None if data.weights is None else data.weights[rows]
-    return RowLabels(data.codes[rows], weights, None if data.cells is None else data.cells[rows])
+    return RowLabels(
+        data.codes[rows], weights, None if data.fold_parts is None else data.fold_parts[rows]
+    )

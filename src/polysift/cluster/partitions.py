@@ -1,4 +1,4 @@
-"""Stretches: runs of neighbouring shards, each of which is one worker's task at a time."""
+"""Partitions: runs of neighbouring shards, each of which is one worker's task at a time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ SHORT = 2**16
 """Rows below which a task takes so little time that its way to a worker counts."""
 
 MANY = 1024
-"""Stretches beyond which the process that hands them out takes longer than the workers gain."""
+"""Partitions beyond which the process that hands them out takes longer than the workers gain."""
 
 LONGEST = 64
-"""The most joined spans of a stretch, lest a task take too long: some million rows."""
+"""The most joined spans of a partition, lest a task take too long: some million rows."""
 
 
 @dataclass(frozen=True)
-class Stretch:
+class Partition:
     """Neighbouring shards.
 
     Attributes
@@ -28,7 +28,7 @@ class Stretch:
     first_shard : int
         The number of the first of them.
     joined : list of (int, int)
-        The same rows in the spans of a Gram matrix by cells.
+        The same rows in the spans of a Gram matrix by fold parts.
     first_joined : int
         The number of the first of those.
     """
@@ -58,10 +58,10 @@ class Stretch:
         return f"rows {self.rows[0]:,} to {self.rows[1] - 1:,}"
 
 
-def stretch_sizes(shards: list[Span], workers: int) -> list[int]:
-    """Return how many joined spans a stretch may take, the most first; 1 comes last.
+def partition_sizes(shards: list[Span], workers: int) -> list[int]:
+    """Return how many joined spans a partition may take, the most first; 1 comes last.
 
-    The longer the stretches, the fewer tasks and sums there are; but each worker should have four
+    The longer the partitions, the fewer tasks and sums there are; but each worker should have four
     of them, since their times differ. Two will do where they are short, so that handing out a task
     counts, or where one is a run of eight, 64, ... spans, of which the tree needs but one sum. Who
     hands out the tasks and takes in the sums is one process, so many workers have to share few.
@@ -85,14 +85,14 @@ def stretch_sizes(shards: list[Span], workers: int) -> list[int]:
     return [2**k for k in reversed(range(longest.bit_length()))]
 
 
-def cut_into_stretches(shards: list[Span], size: int) -> list[Stretch]:
-    """Cut shards into stretches of so many joined spans."""
+def cut_into_partitions(shards: list[Span], size: int) -> list[Partition]:
+    """Cut shards into partitions of so many joined spans."""
     joined = joined_spans(shards)
     numbers = {start: number for number, (start, _) in enumerate(shards)}
     starts = [*(numbers[start] for start, _ in joined), len(shards)]
-    stretches = []
+    partitions = []
     for first in range(0, len(joined), size):
         last = min(first + size, len(joined))
         own = shards[starts[first] : starts[last]]
-        stretches.append(Stretch(own, starts[first], joined[first:last], first))
-    return stretches
+        partitions.append(Partition(own, starts[first], joined[first:last], first))
+    return partitions

@@ -20,7 +20,7 @@ from math import inf
 from time import monotonic
 from typing import Any
 
-from polysift.cluster.backend import DistributedPlace
+from polysift.cluster.backend import ClusterBackend
 from polysift.cluster.scheduler import LostError, Ref
 from polysift.runtime.checkpoints import machine_fingerprint
 from polysift.runtime.parallel import usable_jobs
@@ -295,7 +295,7 @@ def _cpus(node: dict[str, Any]) -> float:
 
 @cache
 def _remote(task: Callable[..., Any]) -> Any:
-    # No retries by Ray: the crew does them, and can tell of them.
+    # No retries by Ray: the scheduler does them, and can tell of them.
     return load_ray().remote(num_cpus=1, max_retries=0)(task)
 
 
@@ -387,10 +387,10 @@ class RayCluster:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def open(self) -> DistributedPlace:
+    def open(self) -> ClusterBackend:
         """Connect; for polysift's own use."""
         ray = load_ray()
         cpus = None if self.workers is None else self.workers * self.cpus
         connect(ray, self.address, cpus)
         workers = RayWorkers(ray, self.workers, self.cpus, self.retries, self.patience)
-        return DistributedPlace(workers)
+        return ClusterBackend(workers)

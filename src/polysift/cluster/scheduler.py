@@ -1,4 +1,4 @@
-"""Tasks over stretches of rows, by workers that may be lost.
+"""Tasks over partitions of rows, by workers that may be lost.
 
 What a worker was doing when it was lost is done again by another, from what this process knows. A
 few losses of the same task are borne, then it is an error.
@@ -11,7 +11,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from polysift.cluster.partitions import Stretch
+from polysift.cluster.partitions import Partition
 from polysift.runtime.progress import Monitor, WorkersLostError
 
 Ref = Any
@@ -67,21 +67,21 @@ class Cluster(Protocol):
         """Learn that nobody wants these results any more, nor their errors."""
 
 
-class Crew:
-    """The workers of a cluster, going over stretches.
+class Scheduler:
+    """The workers of a cluster, going over partitions.
 
     Parameters
     ----------
     cluster : Cluster
         The workers.
-    stretches : list of Stretch
+    partitions : list of Partition
         The rows.
     monitor : Monitor
         Told of the rows done.
     """
 
-    def __init__(self, cluster: Cluster, stretches: list[Stretch], monitor: Monitor) -> None:
-        self._cluster, self._stretches, self._monitor = cluster, stretches, monitor
+    def __init__(self, cluster: Cluster, partitions: list[Partition], monitor: Monitor) -> None:
+        self._cluster, self._partitions, self._monitor = cluster, partitions, monitor
 
     def visit(
         self,
@@ -90,14 +90,14 @@ class Crew:
         submit: Callable[[int], list[Ref]],
         recover: Callable[[int, LostError], str],
     ) -> Iterator[tuple[int, list[Ref], Any]]:
-        """Have a task done for each of some stretches; yield their results in this order.
+        """Have a task done for each of some partitions; yield their results in this order.
 
         Parameters
         ----------
         phase : str
             What it is, for the progress bar and the log.
         numbers : sequence of int
-            The stretches, by their numbers.
+            The partitions, by their numbers.
         submit : callable
             Takes such a number and returns the references of the task's results; the value of the
             first is yielded along with them.
@@ -105,7 +105,7 @@ class Crew:
             Takes such a number and the loss before a task is submitted again, and returns what else
             will be done again.
         """
-        rows = [self._stretches[i].n_rows for i in numbers]
+        rows = [self._partitions[i].n_rows for i in numbers]
         parts = zip(rows, self._in_order(phase, numbers, submit, recover), strict=True)
         yield from self._monitor.watch(phase, sum(rows), parts)
 
@@ -156,15 +156,16 @@ class Crew:
                 times[lost.objects] += 1
                 if times[lost.objects] > retries:
                     raise WorkersLostError(
-                        f"The worker on {self._stretches[i]} was lost {times.total()} times in the "
-                        f"phase '{phase}' (retries={retries}), the last time because {lost.reason}."
+                        f"The worker on {self._partitions[i]} was lost {times.total()} times in "
+                        f"the phase '{phase}' (retries={retries}), the last time because "
+                        f"{lost.reason}."
                     ) from lost
                 self._cluster.forget(refs)
                 besides = recover(i, lost)
                 logger.warning(
                     "%s: %s are done again (attempt %d), since %s.%s",
                     phase,
-                    self._stretches[i],
+                    self._partitions[i],
                     times.total() + 1,
                     lost.reason,
                     f" {besides}" if besides else "",

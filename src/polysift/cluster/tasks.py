@@ -1,4 +1,4 @@
-"""What a worker does with a stretch of shards: plain functions, to be run wherever the rows are.
+"""What a worker does with a partition of shards: plain functions, to be run wherever the rows are.
 
 A worker is told all it needs and keeps nothing: what a task returns depends on its arguments alone,
 so that it can be done again by another. Sums come as ``partial_sums`` returns them.
@@ -20,7 +20,7 @@ import numpy as np
 
 from polysift.data.labels import Encoding, label_part
 from polysift.data.source import DataSource, TrainingSet
-from polysift.engine.problems import Lane, LaneTable
+from polysift.engine.problems import Problem, Problems
 from polysift.engine.sampling import Draw, Picked
 from polysift.engine.shard_features import Item
 from polysift.engine.shards import ShardWork
@@ -45,8 +45,8 @@ class Task:
     ----------
     feature_map : FeatureMap
         The features.
-    n_classes, n_cells : int
-        The numbers of classes and of cells of rows.
+    n_classes, n_fold_parts : int
+        The numbers of classes and of fold parts of rows.
     encoding : Encoding
         How labels become class numbers.
     threads : int
@@ -61,7 +61,7 @@ class Task:
 
     feature_map: FeatureMap
     n_classes: int
-    n_cells: int
+    n_fold_parts: int
     encoding: Encoding | None
     threads: int = 1
     store: bool = False
@@ -71,18 +71,18 @@ class Task:
 
 @dataclass(frozen=True)
 class RowLabels:
-    """The class numbers, weights and cells of a stretch's rows, as in ``TrainingSet``."""
+    """The class numbers, weights and fold parts of a partition's rows, as in ``TrainingSet``."""
 
     codes: IntArray
     weights: FloatArray | None
-    cells: IntArray | None
+    fold_parts: IntArray | None
 
 
 @dataclass(frozen=True)
 class Sweep:
     """A step of the per-row state: a sweep with new coefficients."""
 
-    lanes: Sequence[Lane]
+    problems: Sequence[Problem]
     u: FloatArray
 
 
@@ -96,7 +96,7 @@ class Keep:
 Step = Sweep | Keep
 
 
-def survey_stretch(
+def survey_partition(
     source: DataSource, first_shard: int, questions: Questions, threads: int
 ) -> list[Partial[Survey]]:
     """Visit every row once."""
@@ -138,12 +138,12 @@ def product(
     labels: RowLabels | None,
     features: FloatArray | None,
     first: int,
-    lanes: Sequence[Lane],
+    problems: Sequence[Problem],
     P: FloatArray,
 ) -> tuple[list[Partial[FloatArray]], RowLabels | None, FloatArray | None]:
     """Return A' Omega A P; labels and features come along as in ``advance``."""
     with _working(source, task, labels, features) as (labelled, work, over):
-        table = LaneTable(lanes, labelled.data.n_columns)
+        table = Problems(problems, labelled.data.n_columns)
         items = labelled.items(_shards(source, work))
         parts = over(lambda item: work.product(item, table, P), items)
         found = partial_sums(first, parts, operator.add)
@@ -157,7 +157,7 @@ def curvature(
     labels: RowLabels | None,
     features: FloatArray | None,
     first: int,
-    lane: Lane,
+    problem: Problem,
     number: int,
     k: int,
     least: float,
@@ -168,7 +168,7 @@ def curvature(
     """Return T'A' D A T of ``ShardWork.curvature``, after steps that the state still lacks."""
     with _working(source, task, labels, features) as (labelled, work, over):
         K = labelled.data.n_columns
-        walk, table = _Walk(work, steps, K), LaneTable([lane], K)
+        walk, table = _Walk(work, steps, K), Problems([problem], K)
 
         def visit(item: Item) -> FloatArray:
             t, _ = walk.along(item, _state_of(item, state))
@@ -250,7 +250,8 @@ class _Walk:
     def __init__(self, work: ShardWork, steps: Sequence[Step], K: int) -> None:
         self._work = work
         self._steps = [
-            (step, LaneTable(step.lanes, K) if isinstance(step, Sweep) else None) for step in steps
+            (step, Problems(step.problems, K) if isinstance(step, Sweep) else None)
+            for step in steps
         ]
 
     def along(self, item: Item, t: FloatArray) -> tuple[FloatArray, Swept]:
@@ -268,23 +269,23 @@ def scores(
     source: DataSource,
     task: Task,
     labels: RowLabels,
-    lanes: Sequence[Lane],
+    problems: Sequence[Problem],
     coefficients: list[FloatArray],
 ) -> FloatArray:
-    """Return the scores of every row by the coefficients (n, K per lane) of its cell."""
+    """Return the scores of every row by the coefficients (n, K per problem) of its fold part."""
     with _working(source, task, labels) as (labelled, work, over):
-        table = LaneTable(lanes, labelled.data.n_columns)
+        table = Problems(problems, labelled.data.n_columns)
         parts = over(lambda item: work.scores(item, table, coefficients), source.parts())
         return np.concatenate(list(parts))
 
 
 def sweep_seconds_per_row(source: DataSource, task: Task, labels: RowLabels | None) -> float:
-    """Return the time of a sweep of one lane, judged by the first shard."""
+    """Return the time of a sweep of one problem, judged by the first shard."""
     with _working(source, task, labels) as (labelled, work, _):
         K = labelled.data.n_columns
         item = next(labelled.items(source.parts(source.shards()[:1])))
         n, rows = task.feature_map.n_centers, item[0][1]
-        table, u = LaneTable([Lane(n, 1.0, 1.0)], K), np.zeros((n, K))
+        table, u = Problems([Problem(n, 1.0, 1.0)], K), np.zeros((n, K))
         state = np.ones((rows, K))
         work.sweep(item, table, u, state)  # the first touch of the buffers is not the rule
         began = perf_counter()
@@ -293,7 +294,7 @@ def sweep_seconds_per_row(source: DataSource, task: Task, labels: RowLabels | No
 
 
 class _Labelled:
-    """The rows of a stretch with their labels: given, or found as the rows are read."""
+    """The rows of a partition with their labels: given, or found as the rows are read."""
 
     def __init__(self, source: DataSource, task: Task, labels: RowLabels | None) -> None:
         self._source, self._encoding, self._known = source, task.encoding, labels is not None
@@ -303,8 +304,8 @@ class _Labelled:
             self.labels.codes,
             task.n_classes,
             self.labels.weights,
-            self.labels.cells,
-            task.n_cells,
+            self.labels.fold_parts,
+            task.n_fold_parts,
         )
 
     def items(self, parts: Iterable[Item]) -> Iterator[Item]:

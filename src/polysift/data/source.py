@@ -415,11 +415,11 @@ class TrainingSet:
         The number of classes.
     weights : ndarray of shape (m,) or None
         How often each row counts; None means once.
-    cells : ndarray of shape (m,) or None
-        A partition of the rows, such as folds: the cell of each, 0 to n_cells - 1, or -1 for a row
-        that takes no part. None means one cell for all.
-    n_cells : int
-        The number of cells.
+    fold_parts : ndarray of shape (m,) or None
+        Which part of the folds each row is in, 0 to n_fold_parts - 1, or -1 for a row that takes
+        no part. None means one part for all.
+    n_fold_parts : int
+        The number of fold parts.
     encoding : Encoding or None
         How its labels were encoded; where ``codes`` is empty, how they shall be where they are.
     """
@@ -428,8 +428,8 @@ class TrainingSet:
     codes: IntArray
     n_classes: int
     weights: FloatArray | None = None
-    cells: IntArray | None = None
-    n_cells: int = 1
+    fold_parts: IntArray | None = None
+    n_fold_parts: int = 1
     encoding: Encoding | None = None
     shards: list[Span] = field(init=False)
 
@@ -450,15 +450,15 @@ class TrainingSet:
     def total_weight(self, without: int | None = None) -> float:
         """Return the number of rows, each counted as often as its weight says.
 
-        Those of the cell ``without`` do not count, nor those in no cell.
+        Those of the fold part ``without`` do not count, nor those in no fold part.
         """
-        if self.cells is None and self.encoding is not None:
+        if self.fold_parts is None and self.encoding is not None:
             return self.encoding.total
-        if self.cells is None:
+        if self.fold_parts is None:
             return float(self.source.n_rows if self.weights is None else np.sum(self.weights))
-        counts = self.cells >= 0
+        counts = self.fold_parts >= 0
         if without is not None:
-            counts &= self.cells != without
+            counts &= self.fold_parts != without
         return float(np.sum(counts) if self.weights is None else self.weights @ counts)
 
     def weights_of(self, rows: Rows) -> FloatArray | None:

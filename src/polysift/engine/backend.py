@@ -6,7 +6,7 @@ from typing import Protocol
 
 from polysift.data.source import DataSource, TrainingSet
 from polysift.engine import budget
-from polysift.engine.budget import Resources, Shape
+from polysift.engine.budget import Execution, Shape
 from polysift.engine.local import Engine, LocalEngine
 from polysift.features.feature_map import FeatureMap
 from polysift.features.survey import Questions, Survey, survey
@@ -15,7 +15,7 @@ from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor
 
 
-class Place(Protocol):
+class Backend(Protocol):
     """One machine, or a cluster. The model does not depend on it, to the last bit."""
 
     gathers: bool
@@ -32,25 +32,25 @@ class Place(Protocol):
     ) -> Survey:
         """Visit every row once."""
 
-    def fit_in(self, limit: int, shape: Shape, threads: int, *, store: bool = False) -> Resources:
+    def fit_in(self, limit: int, shape: Shape, threads: int, *, store: bool = False) -> Execution:
         """Return how to work within ``limit`` bytes, or raise with the knob to turn."""
 
-    def fit_lanes(
+    def fit_problems(
         self,
         limit: int,
         shape: Shape,
-        per_track: int,
+        per_candidate: int,
         wanted: int,
         threads: int,
         *,
         store: bool = False,
-    ) -> tuple[Resources, int]:
-        """Return how to work and how many tracks, of ``per_track`` lanes each, to advance."""
+    ) -> tuple[Execution, int]:
+        """Return how to execute, and how many candidates to advance at once."""
 
-    def peak_bytes(self, shape: Shape, resources: Resources) -> int:
+    def peak_bytes(self, shape: Shape, execution: Execution) -> int:
         """Return the most that this process holds at once, beside its input."""
 
-    def worker_bytes(self, shape: Shape, resources: Resources) -> int:
+    def worker_bytes(self, shape: Shape, execution: Execution) -> int:
         """Return the most that a worker of a cluster holds at once; 0 without one."""
 
     def engine(
@@ -58,7 +58,7 @@ class Place(Protocol):
         data: TrainingSet,
         feature_map: FeatureMap,
         pool: Pool,
-        resources: Resources,
+        execution: Execution,
         *,
         monitor: Monitor,
         checkpoint: Checkpoint | None = None,
@@ -67,7 +67,7 @@ class Place(Protocol):
         """Return an engine, whose states are saved under names with ``suffix``."""
 
 
-class LocalPlace:
+class LocalBackend:
     """The threads of this process."""
 
     gathers = True
@@ -76,10 +76,10 @@ class LocalPlace:
 
     survey = staticmethod(survey)
     fit_in = staticmethod(budget.fit_in)
-    fit_lanes = staticmethod(budget.fit_lanes)
+    fit_problems = staticmethod(budget.fit_problems)
     peak_bytes = staticmethod(budget.peak_bytes)
 
-    def worker_bytes(self, shape: Shape, resources: Resources) -> int:
+    def worker_bytes(self, shape: Shape, execution: Execution) -> int:
         """Return 0: there are no workers."""
         return 0
 
@@ -88,7 +88,7 @@ class LocalPlace:
         data: TrainingSet,
         feature_map: FeatureMap,
         pool: Pool,
-        resources: Resources,
+        execution: Execution,
         *,
         monitor: Monitor,
         checkpoint: Checkpoint | None = None,
@@ -102,11 +102,11 @@ class LocalPlace:
             monitor=monitor,
             checkpoint=checkpoint,
             suffix=suffix,
-            spill=resources.spill,
-            store=resources.store,
-            fused=resources.fused,
-            precise=resources.precise,
+            spill=execution.spill,
+            store=execution.store,
+            fused=execution.fused,
+            precise=execution.precise,
         )
 
 
-HERE = LocalPlace()
+LOCAL = LocalBackend()

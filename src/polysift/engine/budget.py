@@ -108,10 +108,10 @@ def parse_memory_limit(value: Any) -> int:
 class Shape:
     """What determines the memory of a fit: rows, features, centers, label columns, and so on.
 
-    ``cells`` counts the Gram matrices that are summed in one pass, and ``lanes`` the runs of the
-    solver that share a sweep: both are 1 for a plain fit. ``sample`` says which rows stand for all
+    ``fold_parts`` counts the Gram matrices that are summed in one pass, and ``problems`` the
+    solvers that share a sweep: both are 1 for a plain fit. ``sample`` says which rows stand for all
     in the Gram matrix, if not all do, ``curved`` whether columns have Hessians of their own, and
-    ``rehearsal`` on how many rows Newton's method begins.
+    ``subsample`` on how many rows Newton's method begins.
     """
 
     rows: int
@@ -122,10 +122,10 @@ class Shape:
     weighted: bool
     quantiles: bool
     unit_bytes: int
-    cells: int = 1
-    lanes: int = 1
+    fold_parts: int = 1
+    problems: int = 1
     curved: bool = False
-    rehearsal: int = 0
+    subsample: int = 0
     sample: Sample | None = None
     sparse: bool = False
 
@@ -149,7 +149,7 @@ class Shape:
 
 
 @dataclass(frozen=True)
-class Resources:
+class Execution:
     """How a fit works.
 
     Threads, shards in flight, whether the state lies in a file (``spill``), whether sweeps keep
@@ -167,7 +167,7 @@ class Resources:
 
 def state_bytes(shape: Shape) -> int:
     """Return the size of the solver's per-row state."""
-    return 8 * shape.rows * shape.columns * shape.lanes
+    return 8 * shape.rows * shape.columns * shape.problems
 
 
 def stored_bytes(shape: Shape) -> int:
@@ -187,7 +187,7 @@ def tree_levels(n_shards: int) -> int:
 
 
 def peak_bytes(
-    shape: Shape, resources: Resources, *, shard_rows: int | None = None, sums: int | None = None
+    shape: Shape, execution: Execution, *, shard_rows: int | None = None, sums: int | None = None
 ) -> int:
     """Return the most that a fit holds at once, beside its input.
 
@@ -196,55 +196,55 @@ def peak_bytes(
     """
     shards = shard_spans(shape.rows)
     shard_rows = shard_rows or max(stop - start for start, stop in shards)
-    n, d, columns = shape.centers, shape.features, shape.columns * shape.lanes
+    n, d, columns = shape.centers, shape.features, shape.columns * shape.problems
     square = 8 * n * (n + shape.columns)
-    waiting = resources.in_flight + (sums or tree_levels(len(shards)))
+    waiting = execution.in_flight + (sums or tree_levels(len(shards)))
 
-    kept = shape.rows * (1 + (8 if shape.weighted else 0) + (4 if shape.cells > 1 else 0))
-    kept += 0 if resources.spill else state_bytes(shape)
-    kept += stored_bytes(shape) if resources.store else 0
+    kept = shape.rows * (1 + (8 if shape.weighted else 0) + (4 if shape.fold_parts > 1 else 0))
+    kept += 0 if execution.spill else state_bytes(shape)
+    kept += stored_bytes(shape) if execution.store else 0
     # Rows that arrive in files: a unit in hand, the next one, about as much again to decode it,
     # what Arrow's allocator keeps, and the shards cut from them. Four units fit what was measured.
     reading = 4 * shape.unit_bytes
     if shape.unit_bytes:
-        reading += resources.in_flight * shard_rows * d * shape.itemsize
+        reading += execution.in_flight * shard_rows * d * shape.itemsize
     per_thread = min(BLOCK_BUFFERS, 64 * shard_rows * (n + d))
     per_thread += 8 * n * min(2048, shard_rows)
     per_thread += 80 * columns * min(max(1024, min(2**17 // columns, 8192)), shard_rows)
     survey = 4 * shape.rows + waiting * 8 * n * d
-    survey += resources.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
+    survey += execution.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
     if shape.quantiles:
         survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)
-    gram = resources.threads * (per_thread + square) + waiting * square * shape.cells
+    gram = execution.threads * (per_thread + square) + waiting * square * shape.fold_parts
     if shape.sample is not None:
-        gram = resources.threads * (per_thread + 8 * n * PANEL[1])
-        gram += max(shape.cells, 2) * square  # or that of the first sample, with its factor
+        gram = execution.threads * (per_thread + 8 * n * PANEL[1])
+        gram += max(shape.fold_parts, 2) * square  # or that of the first sample, with its factor
         gram += sample_bytes(shape, shape.sample.first + shape.sample.second) + 8 * n * panel_rows(
             n
         )
-    solve = (shape.cells + 1 + shape.lanes) * square + resources.threads * per_thread
+    solve = (shape.fold_parts + 1 + shape.problems) * square + execution.threads * per_thread
     solve += waiting * 8 * n * (columns - 1)
     if shape.curved:  # coordinates, and for each column a Hessian, its inverse and what makes them
-        solve += 8 * n * n * (shape.lanes + 2 * columns + 2 + resources.threads + waiting)
-    if shape.rehearsal:
-        kept += sample_bytes(shape, shape.rehearsal) + 16 * columns * shape.rehearsal
+        solve += 8 * n * n * (shape.problems + 2 * columns + 2 + execution.threads + waiting)
+    if shape.subsample:
+        kept += sample_bytes(shape, shape.subsample) + 16 * columns * shape.subsample
     return int(kept + reading + max(survey, gram, solve))
 
 
-def fit_in(limit: int, shape: Shape, threads: int, *, store: bool = False) -> Resources:
+def fit_in(limit: int, shape: Shape, threads: int, *, store: bool = False) -> Execution:
     """Return the fastest way to work within ``limit`` bytes, or raise with the knob to turn.
 
     ``store`` says that keeping the features pays, which is done where they take a small share.
     """
-    for resources in _choices(threads):
-        if peak_bytes(shape, resources) <= limit:
-            return _storing(limit, shape, resources) if store else resources
-    least = peak_bytes(shape, Resources(1, 1, spill=True))
+    for execution in _choices(threads):
+        if peak_bytes(shape, execution) <= limit:
+            return _storing(limit, shape, execution) if store else execution
+    least = peak_bytes(shape, Execution(1, 1, spill=True))
     n = shape.centers
-    while n > 1 and peak_bytes(replace(shape, centers=n), Resources(1, 1, spill=True)) > limit:
+    while n > 1 and peak_bytes(replace(shape, centers=n), Execution(1, 1, spill=True)) > limit:
         n = n * 9 // 10
     remedy = f"Set memory_limit to {megabytes(least)} or more"
-    if peak_bytes(replace(shape, centers=n), Resources(1, 1, spill=True)) <= limit:
+    if peak_bytes(replace(shape, centers=n), Execution(1, 1, spill=True)) <= limit:
         remedy += f", or n_centers to {n} or less"
     raise MemoryError(
         f"This fit needs {megabytes(least)} at the least ({shape.rows:,} rows, {shape.features} "
@@ -252,34 +252,34 @@ def fit_in(limit: int, shape: Shape, threads: int, *, store: bool = False) -> Re
     )
 
 
-def _storing(limit: int, shape: Shape, resources: Resources) -> Resources:
-    keeping = replace(resources, store=True)
+def _storing(limit: int, shape: Shape, execution: Execution) -> Execution:
+    keeping = replace(execution, store=True)
     small = stored_bytes(shape) <= STORED_SHARE * limit
-    return keeping if small and peak_bytes(shape, keeping) <= limit else resources
+    return keeping if small and peak_bytes(shape, keeping) <= limit else execution
 
 
-def fit_lanes(
-    limit: int, shape: Shape, per_track: int, wanted: int, threads: int, *, store: bool = False
-) -> tuple[Resources, int]:
-    """Return how to work and how many tracks, of ``per_track`` lanes each, to advance at once.
+def fit_problems(
+    limit: int, shape: Shape, per_candidate: int, wanted: int, threads: int, *, store: bool = False
+) -> tuple[Execution, int]:
+    """Return how to execute, and how many candidates of ``per_candidate`` problems to advance.
 
-    Fewer threads come before fewer tracks, and a spilled state last, with one track.
+    Fewer threads come before fewer candidates, and a spilled state last, with one candidate.
     """
-    tracks = max(wanted, 1)
-    while tracks > 1:
-        wide = replace(shape, lanes=tracks * per_track)
-        for resources in _choices(threads):
-            if not resources.spill and peak_bytes(wide, resources) <= limit:
-                return (_storing(limit, wide, resources) if store else resources), tracks
-        tracks = -(-tracks // 2)
-    return fit_in(limit, replace(shape, lanes=per_track), threads, store=store), 1
+    candidates = max(wanted, 1)
+    while candidates > 1:
+        wide = replace(shape, problems=candidates * per_candidate)
+        for execution in _choices(threads):
+            if not execution.spill and peak_bytes(wide, execution) <= limit:
+                return (_storing(limit, wide, execution) if store else execution), candidates
+        candidates = -(-candidates // 2)
+    return fit_in(limit, replace(shape, problems=per_candidate), threads, store=store), 1
 
 
-def _choices(threads: int) -> list[Resources]:
+def _choices(threads: int) -> list[Execution]:
     """Return ways to work, fastest first: fewer shards in flight, then a spilled state."""
     counts = sorted({threads, max(1, threads // 2), 1}, reverse=True)
     return [
-        Resources(t, flight, spill)
+        Execution(t, flight, spill)
         for spill in (False, True)
         for t in counts
         for flight in sorted({2 * t, t}, reverse=True)

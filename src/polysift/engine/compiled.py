@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from polysift.engine.problems import LaneTable
+from polysift.engine.problems import Problems
 from polysift.engine.sums import SmoothSums, SweepSums, Swept, names_of
 from polysift.features.feature_map import BlockFeatures
 from polysift.features.scalers import AffineScaler, QuantileScaler
@@ -60,7 +60,7 @@ def disabled() -> AbstractContextManager[None]:
     return enabled(False)
 
 
-class FusedRows:
+class CompiledRows:
     """The compiled loops for one feature map and dtype; several threads may share them.
 
     Attributes
@@ -108,7 +108,7 @@ class FusedRows:
         y: FloatArray,
         counts: FloatArray | None,
         absent: BoolArray | None,
-        lanes: LaneTable,
+        problems: Problems,
         sums: Swept,
     ) -> None:
         """Move the state t of rows for one column, and add to ``sums``.
@@ -120,7 +120,7 @@ class FusedRows:
         X, columns = self._rows(block, absent), (u[:, 0], sums.r[:, 0])
         if isinstance(sums, SmoothSums):
             found = np.zeros(4 + len(sums.slopes))
-            rest = float(lanes.delta[0]), float(lanes.line[0]), found
+            rest = float(problems.delta[0]), float(problems.line[0]), found
             self._go(self._kernels.SMOOTH, X, stored, columns, rows, rest)
             each = sums.loss, sums.gap, sums.curved, sums.wrong
             for total, value in zip(each, found[: len(each)], strict=True):
@@ -128,7 +128,9 @@ class FusedRows:
             sums.slopes[:, 0] += found[4:]
             return
         found = np.zeros(8)
-        self._go(self._kernels.SWEEP, X, stored, columns, rows, (lanes.gamma, lanes.relax, found))
+        self._go(
+            self._kernels.SWEEP, X, stored, columns, rows, (problems.gamma, problems.relax, found)
+        )
         for name, value in zip(names_of(SweepSums)[1:], found, strict=True):
             getattr(sums, name)[0] += value
 
@@ -202,7 +204,7 @@ class FusedRows:
         t: FloatArray,
         y: FloatArray,
         counts: FloatArray | None,
-        lanes: LaneTable,
+        problems: Problems,
         sums: SweepSums,
     ) -> FloatArray:
         """Move the state t of many columns to the scores f, which become margins.
@@ -211,7 +213,7 @@ class FusedRows:
         """
         columns = f.shape[1:]
         residual, found = np.empty(f.shape, self._features.dtype), np.zeros((7, *columns))
-        steps = (np.full(columns, value) for value in (lanes.gamma, lanes.relax))
+        steps = (np.full(columns, value) for value in (problems.gamma, problems.relax))
         self._kernels.settle_columns(f, t, y, _each(counts, f.shape), *steps, residual, found)
         for name, value in zip(names_of(SweepSums)[1:-1], found, strict=True):
             getattr(sums, name)[:] += value

@@ -1,11 +1,11 @@
 """The engine: the sums over rows that the solver asks for, by threads over shards.
 
 Let A be the m x n matrix of features, y the labels and omega the weights. The state is one number
-per row, label column and lane: the margin t = y b of b = A u + w / beta. With k the step of the
+per row, label column and problem: the margin t = y b of b = A u + w / beta. With k the step of the
 prox from t, y v = t + k and y q = -k, where q = w / beta. An engine has two verbs, ``gram()`` and
-``sweep(lanes, u)``, and a third, ``scores``, for rows held out. Where a sample stands for the Gram
-matrix, ``pick`` and ``product`` take the place of ``gram``. Engines differ only in who adds up the
-shards.
+``sweep(problems, u)``, and a third, ``scores``, for rows held out. Where a sample stands for the
+Gram matrix, ``pick`` and ``product`` take the place of ``gram``. Engines differ only in who adds up
+the shards.
 
 The state of the rows at the start, in memory or in a file.
 """
@@ -21,7 +21,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from polysift.data.source import TrainingSet
-from polysift.engine.problems import Lane, LaneTable
+from polysift.engine.problems import Problem, Problems
 from polysift.engine.sampling import Draw, Picked
 from polysift.engine.shard_features import Item
 from polysift.engine.shards import ShardWork
@@ -63,17 +63,17 @@ class Engine(Protocol):
 
     @property
     def state(self) -> FloatArray | RowBlocks:
-        """One number per row and column, K of them for each lane, which a sweep moves."""
+        """One number per row and column, K of them for each problem, which a sweep moves."""
 
     @property
     def n_rows(self) -> int:
         """The number of rows."""
 
     def total_weight(self, without: int | None = None) -> float:
-        """Return the number of rows, each counted as often as its weight says, but one cell's."""
+        """Return the sum of the weights of all rows but those of one fold part."""
 
     def gram(self) -> GramSums:
-        """Return the sums that do not depend on u, for each cell of rows."""
+        """Return the sums that do not depend on u, for each fold part of rows."""
 
     def pick(self, draw: Draw) -> Picked:
         """Return the rows of a sample, and what its draw adds up over all rows."""
@@ -81,30 +81,32 @@ class Engine(Protocol):
     def features(self, X: Block, out: FloatArray) -> None:
         """Write the features of a few rows into a float64 array; threads may do so at once."""
 
-    def product(self, lanes: Sequence[Lane], P: FloatArray) -> FloatArray:
-        """Return A' Omega A P, each lane's columns (n, K) by its own rows; no state moves."""
+    def product(self, problems: Sequence[Problem], P: FloatArray) -> FloatArray:
+        """Return A' Omega A P, each problem's columns (n, K) by its own rows; no state moves."""
 
-    def curvature(self, lane: Lane, number: int, k: int, least: float, T: FloatArray) -> FloatArray:
-        """Return T'A' D A T, with D how curved the rows are for a lane's k-th column.
+    def curvature(
+        self, problem: Problem, number: int, k: int, least: float, T: FloatArray
+    ) -> FloatArray:
+        """Return T'A' D A T, with D how curved the rows are for a problem's k-th column.
 
-        The lane, the ``number``-th of those that sweep, minimises a rounded loss. Of rows less
+        The problem, the ``number``-th of those that sweep, minimises a rounded loss. Of rows less
         curved than ``least`` some are drawn, and stand for the others. T is upper triangular.
         """
 
-    def begin(self, n_lanes: int) -> None:
-        """Make a state for so many lanes: t = 1, that is v = y and w = 0."""
+    def begin(self, n_problems: int) -> None:
+        """Make a state for so many problems: t = 1, that is v = y and w = 0."""
 
-    def keep(self, lanes: Sequence[int]) -> None:
-        """Drop the state of all other lanes."""
+    def keep(self, problems: Sequence[int]) -> None:
+        """Drop the state of all other problems."""
 
-    def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> Any:
-        """Visit every row with new coefficients, (n, K per lane), and move its state."""
+    def sweep(self, problems: Sequence[Problem], u: FloatArray) -> Any:
+        """Visit every row with new coefficients, (n, K per problem), and move its state."""
 
-    def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:
-        """Return the scores of every row by the coefficients (n, K per lane) of its cell."""
+    def scores(self, problems: Sequence[Problem], coefficients: list[FloatArray]) -> FloatArray:
+        """Return the scores of every row by the coefficients (n, K per problem) of its fold."""
 
     def sweep_seconds(self) -> float:
-        """Return the time that a sweep of one lane takes, judged by a few rows."""
+        """Return the time that a sweep of one problem takes, judged by a few rows."""
 
     def saved(self, checkpoint: Checkpoint, name: str) -> None:
         """Learn that the state has been saved under this name."""
@@ -118,7 +120,7 @@ class LocalEngine:
     data : TrainingSet
         The rows.
     feature_map : FeatureMap
-        The features; lanes with fewer centers use the first of them.
+        The features; problems with fewer centers use the first of them.
     pool : Pool
         The threads.
     monitor : Monitor, optional
@@ -162,11 +164,11 @@ class LocalEngine:
         self.state = np.empty((self.n_rows, 0))
 
     def total_weight(self, without: int | None = None) -> float:
-        """Return the number of rows, each counted as often as its weight says, but one cell's."""
+        """Return the sum of the weights of all rows but those of one fold part."""
         return self._data.total_weight(without)
 
     def gram(self) -> GramSums:
-        """Return the sums that do not depend on u, for each cell of rows."""
+        """Return the sums that do not depend on u, for each fold part of rows."""
         growing = GrowingGram(self._checkpoint, self._suffix)
         spans = self._work.spans()[growing.done :]
         parts = self._pool.map(
@@ -186,9 +188,9 @@ class LocalEngine:
         )
         return tree_sum(self._watch("sample", spans, parts), Picked.add)
 
-    def product(self, lanes: Sequence[Lane], P: FloatArray) -> FloatArray:
-        """Return A' Omega A P, each lane's columns (n, K) by its own rows; no state moves."""
-        table = LaneTable(lanes, self._data.n_columns)
+    def product(self, problems: Sequence[Problem], P: FloatArray) -> FloatArray:
+        """Return A' Omega A P, each problem's columns (n, K) by its own rows; no state moves."""
+        table = Problems(problems, self._data.n_columns)
         parts = self._pool.map(
             lambda item: self._work.product(item, table, P),
             self._items(),
@@ -196,9 +198,11 @@ class LocalEngine:
         )
         return tree_sum(self._watch("product", self._data.shards, parts), operator.add)
 
-    def curvature(self, lane: Lane, number: int, k: int, least: float, T: FloatArray) -> FloatArray:
-        """Return T'A' D A T, with D how curved the rows are for a lane's k-th column."""
-        table = LaneTable([lane], self._data.n_columns)
+    def curvature(
+        self, problem: Problem, number: int, k: int, least: float, T: FloatArray
+    ) -> FloatArray:
+        """Return T'A' D A T, with D how curved the rows are for a problem's k-th column."""
+        table = Problems([problem], self._data.n_columns)
         column = number * self._data.n_columns + k
 
         def visit(item: Item) -> FloatArray:
@@ -208,14 +212,14 @@ class LocalEngine:
         parts = self._pool.map(visit, self._items(), **self._how(1))
         return tree_sum(self._watch("curvature", self._data.shards, parts), operator.iadd)
 
-    def begin(self, n_lanes: int) -> None:
-        """Make a state for so many lanes: t = 1, that is v = y and w = 0."""
-        self.state = new_state((len(self.state), n_lanes * self._data.n_columns), self._spill)
+    def begin(self, n_problems: int) -> None:
+        """Make a state for so many problems: t = 1, that is v = y and w = 0."""
+        self.state = new_state((len(self.state), n_problems * self._data.n_columns), self._spill)
 
-    def keep(self, lanes: Sequence[int]) -> None:
-        """Drop the state of all other lanes."""
+    def keep(self, problems: Sequence[int]) -> None:
+        """Drop the state of all other problems."""
         K, m = self._data.n_columns, len(self.state)
-        columns = [lane * K + k for lane in lanes for k in range(K)]
+        columns = [problem * K + k for problem in problems for k in range(K)]
         if len(columns) == self.state.shape[1]:
             return
         flat = self.state.reshape(-1)  # packed in place: what is written lies before what is read
@@ -224,9 +228,9 @@ class LocalEngine:
             flat[lo * len(columns) : hi * len(columns)] = kept.reshape(-1)
         self.state = flat[: m * len(columns)].reshape(m, len(columns))
 
-    def sweep(self, lanes: Sequence[Lane], u: FloatArray) -> Any:
-        """Visit every row with new coefficients, (n, K per lane), and move its state."""
-        table = LaneTable(lanes, self._data.n_columns)
+    def sweep(self, problems: Sequence[Problem], u: FloatArray) -> Any:
+        """Visit every row with new coefficients, (n, K per problem), and move its state."""
+        table = Problems(problems, self._data.n_columns)
 
         def visit(item: Item) -> Swept:
             return self._work.sweep(item, table, u, self.state[slice(*item[0])])
@@ -234,9 +238,9 @@ class LocalEngine:
         parts = self._pool.map(visit, self._items(), **self._how(table.n_columns))
         return tree_sum(self._watch("sweep", self._data.shards, parts), SweepSums.add)
 
-    def scores(self, lanes: Sequence[Lane], coefficients: list[FloatArray]) -> FloatArray:
-        """Return the scores of every row by the coefficients (n, K per lane) of its cell."""
-        table = LaneTable(lanes, self._data.n_columns)
+    def scores(self, problems: Sequence[Problem], coefficients: list[FloatArray]) -> FloatArray:
+        """Return the scores of every row by the coefficients (n, K per problem) of its fold."""
+        table = Problems(problems, self._data.n_columns)
         out = np.empty((len(self.state), table.n_columns))
 
         def visit(item: Item) -> None:
@@ -249,11 +253,15 @@ class LocalEngine:
         return out
 
     def sweep_seconds(self) -> float:
-        """Return the time that a sweep of one lane takes, judged by the first shard."""
+        """Return the time that a sweep of one problem takes, judged by the first shard."""
         span = self._data.shards[0]
         item = next(self._data.source.parts([span]))
         K, n = self._data.n_columns, self._work.n_centers
-        table, u, state = LaneTable([Lane(n, 1.0, 1.0)], K), np.zeros((n, K)), np.ones((span[1], K))
+        table, u, state = (
+            Problems([Problem(n, 1.0, 1.0)], K),
+            np.zeros((n, K)),
+            np.ones((span[1], K)),
+        )
         self._work.sweep(item, table, u, state)  # the first touch of the buffers is not the rule
         began = perf_counter()
         self._work.sweep(item, table, u, state)

@@ -31,7 +31,7 @@ SHARE = 1 / 16
 WORTHWHILE = 2
 """There must be so many times the rows of both samples."""
 
-REHEARSAL, LEAST_REHEARSAL = 50, 10_000
+SUBSAMPLE_ROWS_PER_CENTER, LEAST_SUBSAMPLE_ROWS = 50, 10_000
 """Rows per center on which Newton's method begins, and at least."""
 
 ROUGH = 0.1
@@ -71,9 +71,9 @@ def sample_of(rows: int, centers: int, seed: int) -> Sample | None:
     return Sample(rows, first, second, seed) if rows >= WORTHWHILE * (first + second) else None
 
 
-def rehearsal_rows(rows: int, centers: int) -> int:
+def subsample_rows(rows: int, centers: int) -> int:
     """Return on about how many rows Newton's method begins; 0 where it takes all at once."""
-    few = max(REHEARSAL * centers, LEAST_REHEARSAL)
+    few = max(SUBSAMPLE_ROWS_PER_CENTER * centers, LEAST_SUBSAMPLE_ROWS)
     return few if rows >= MANY_ROWS * few else 0
 
 
@@ -165,14 +165,14 @@ class Picked:
     Attributes
     ----------
     X : list of Block
-        The rows; a part of them has one cell.
+        The rows; a part of them has one fold part.
     counts : list of ndarray
         How many rows each stands for: its weight over its chance.
-    cells : list of int
-        The cell of each part.
-    Aty : ndarray of shape (cells, n, K)
+    fold_parts : list of int
+        The fold part of each part.
+    Aty : ndarray of shape (fold parts, n, K)
         A' Omega y over all rows, if features were looked at.
-    trace : ndarray of shape (cells,)
+    trace : ndarray of shape (fold parts,)
         The trace of A' Omega A over all rows, likewise.
     """
 
@@ -181,7 +181,7 @@ class Picked:
     X: list[Block] = field(default_factory=list)
     counts: list[FloatArray] = field(default_factory=list)
     codes: list[IntArray] = field(default_factory=list)
-    cells: list[int] = field(default_factory=list)
+    fold_parts: list[int] = field(default_factory=list)
 
     @property
     def n_rows(self) -> int:
@@ -196,33 +196,33 @@ class Picked:
             self.X + other.X,
             self.counts + other.counts,
             self.codes + other.codes,
-            self.cells + other.cells,
+            self.fold_parts + other.fold_parts,
         )
 
     def split(self, every: int) -> tuple[Picked, Picked]:
         """Return the rows but for every so many-th, and those."""
         kept, held = Picked(self.Aty, self.trace), Picked(self.Aty, self.trace)
         first = 0
-        parts = zip(self.X, self.counts, self.codes, self.cells, strict=True)
-        for X, counts, codes, cell in parts:
+        parts = zip(self.X, self.counts, self.codes, self.fold_parts, strict=True)
+        for X, counts, codes, fold_part in parts:
             apart = (first + np.arange(len(counts))) % every == 0
-            kept.append(X[~apart], counts[~apart], codes[~apart], cell)
-            held.append(X[apart], counts[apart], codes[apart], cell)
+            kept.append(X[~apart], counts[~apart], codes[~apart], fold_part)
+            held.append(X[apart], counts[apart], codes[apart], fold_part)
             first += len(counts)
         return kept, held
 
-    def in_one_cell(self) -> Picked:
-        """Return the same rows, all in one cell; their sums do not count."""
-        cells = [0] * len(self.X)
-        return Picked(self.Aty[:1], self.trace[:1], self.X, self.counts, self.codes, cells)
+    def in_one_fold_part(self) -> Picked:
+        """Return the same rows, all in one fold part; their sums do not count."""
+        fold_parts = [0] * len(self.X)
+        return Picked(self.Aty[:1], self.trace[:1], self.X, self.counts, self.codes, fold_parts)
 
-    def append(self, X: Block, counts: FloatArray, codes: IntArray, cell: int) -> None:
+    def append(self, X: Block, counts: FloatArray, codes: IntArray, fold_part: int) -> None:
         """Add a part, if there are rows in it."""
         if len(counts):
             self.X.append(X)
             self.counts.append(counts)
             self.codes.append(codes)
-            self.cells.append(cell)
+            self.fold_parts.append(fold_part)
 
 
 BLOCK_SIZE = 2**23

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import TrainingSet
-from polysift.engine.compiled import FusedRows
-from polysift.engine.problems import LaneTable
+from polysift.engine.compiled import CompiledRows
+from polysift.engine.problems import Problems
 from polysift.features.feature_map import BlockFeatures, FeatureMap
 from polysift.runtime.parallel import Span, Workspace, block_spans
 from polysift.runtime.types import Block, BoolArray, FloatArray, IntArray
@@ -60,14 +60,14 @@ class ShardFeatures:
         self._precise = self._features
         if self._dtype != np.float64:
             self._precise = BlockFeatures(feature_map, np.float64)
-        self._fused = FusedRows(self._features) if fused and not data.source.sparse else None
+        self._fused = CompiledRows(self._features) if fused and not data.source.sparse else None
         if self._fused is not None:
             self._block_rows = self._fused.block_rows or self._block_rows
 
     def spans(self) -> list[Span]:
-        """Return the borders for ``gram``: the shards, or runs of them where cells cut them up."""
+        """Return the borders for ``gram``: the shards, or runs of them where folds cut them up."""
         shards = self._data.shards
-        return shards if self._data.cells is None else joined_spans(shards)
+        return shards if self._data.fold_parts is None else joined_spans(shards)
 
     def all_kept(self) -> bool:
         """Return whether a sweep needs no rows any more."""
@@ -77,18 +77,20 @@ class ShardFeatures:
         """Return the features of all rows, if they are kept."""
         return self._stored if self.all_kept() else None
 
-    def _rows_by_cell(self, span: Span, limit: int) -> Iterator[tuple[int, slice | IntArray]]:
-        """Yield each cell of a span with its rows, at most ``limit`` at a time."""
-        if self._data.cells is None:
+    def _rows_by_fold_part(self, span: Span, limit: int) -> Iterator[tuple[int, slice | IntArray]]:
+        """Yield each fold part of a span with its rows, at most ``limit`` at a time."""
+        if self._data.fold_parts is None:
             for lo, hi in block_spans(span, limit):
                 yield 0, slice(lo, hi)
             return
-        cells = self._data.cells[span[0] : span[1]]
-        order = np.argsort(cells, kind="stable")
-        borders = np.searchsorted(cells[order], np.arange(self._data.n_cells + 1))
-        for cell in range(self._data.n_cells):
-            for lo, hi in block_spans((int(borders[cell]), int(borders[cell + 1])), limit):
-                yield cell, span[0] + order[lo:hi]
+        fold_parts = self._data.fold_parts[span[0] : span[1]]
+        order = np.argsort(fold_parts, kind="stable")
+        borders = np.searchsorted(fold_parts[order], np.arange(self._data.n_fold_parts + 1))
+        for fold_part in range(self._data.n_fold_parts):
+            for lo, hi in block_spans(
+                (int(borders[fold_part]), int(borders[fold_part + 1])), limit
+            ):
+                yield fold_part, span[0] + order[lo:hi]
 
     def _gram_features(self, X: Block) -> FloatArray:
         """Return the features of many rows as float64, made in blocks that fit the cache."""
@@ -127,15 +129,19 @@ class ShardFeatures:
                 A[first:last] = self._block_features(X[lo:hi])[rows[first:last] - lo]
         return A
 
-    def _fused_for(self, lanes: LaneTable) -> FusedRows | None:
+    def _fused_for(self, problems: Problems) -> CompiledRows | None:
         """Return the compiled loops where a pass has one column, which uses all centers."""
-        return self._fused if lanes.groups == [(self.n_centers, slice(0, 1))] else None
+        return self._fused if problems.groups == [(self.n_centers, slice(0, 1))] else None
 
-    def _counts(self, rows: slice, lanes: LaneTable) -> tuple[FloatArray | None, BoolArray | None]:
+    def _counts(
+        self, rows: slice, problems: Problems
+    ) -> tuple[FloatArray | None, BoolArray | None]:
         """Return how often rows count, and which have no weight at all."""
         weights = self._data.weights_of(rows)
-        cells = None if self._data.cells is None else self._data.cells[rows]
-        return lanes.multiplicities(weights, cells), None if weights is None else weights == 0
+        fold_parts = None if self._data.fold_parts is None else self._data.fold_parts[rows]
+        return problems.multiplicities(
+            weights, fold_parts
+        ), None if weights is None else weights == 0
 
 
 def shifted_rows(rows: slice | IntArray, first: int) -> slice | IntArray:

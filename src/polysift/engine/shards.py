@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from polysift.engine.problems import LaneTable
+from polysift.engine.problems import Problems
 from polysift.engine.sampling import Draw, Picked, leverages
 from polysift.engine.shard_features import GRAM_ROWS, Item, ShardFeatures, shifted_rows, taken_rows
 from polysift.engine.sums import (
@@ -56,9 +56,9 @@ class ShardWork(ShardFeatures):
         span, part = item
         n, data = self._map.n_centers, self._data
         X = data.source.rows(part)
-        sums = GramSums.zeros(data.n_cells, n, data.n_columns)
+        sums = GramSums.zeros(data.n_fold_parts, n, data.n_columns)
         product = self._work.array("product", (n, n), float)
-        for cell, rows in self._rows_by_cell(span, GRAM_ROWS):
+        for fold_part, rows in self._rows_by_fold_part(span, GRAM_ROWS):
             A = self._gram_features(taken_rows(X, rows, span[0]))
             y, weights = data.labels_of(rows), data.weights_of(rows)
             if weights is not None:
@@ -67,30 +67,30 @@ class ShardWork(ShardFeatures):
                 A *= root
                 y *= root
             np.matmul(A.T, A, out=product)  # numpy sees the symmetry and halves the work
-            sums.G[cell] += product
-            sums.Aty[cell] += A.T @ y
+            sums.G[fold_part] += product
+            sums.Aty[fold_part] += A.T @ y
         return sums
 
-    def sweep(self, item: Item, lanes: LaneTable, u: FloatArray, state: FloatArray) -> Swept:
+    def sweep(self, item: Item, problems: Problems, u: FloatArray, state: FloatArray) -> Swept:
         """Visit the rows of a shard with new coefficients and move their state.
 
         The state is the margin t = y b of b = A u + w / beta.
         """
         span, part = item
         X = None if span in self._kept else self._data.source.rows(part)
-        kind = SmoothSums if lanes.smooth else SweepSums
-        sums = kind.zeros(len(u), lanes.n_columns, lanes.n_lanes)
+        kind = SmoothSums if problems.smooth else SweepSums
+        sums = kind.zeros(len(u), problems.n_columns, problems.n_problems)
         u_cast = u.astype(self._dtype)
         least, most = STATISTICS_ROWS  # np.clip takes as long as a shard of a few centers
-        limit = min(max(STATISTICS_SIZE // lanes.n_columns, least), most)
+        limit = min(max(STATISTICS_SIZE // problems.n_columns, least), most)
         limit = max(limit // self._block_rows, 1) * self._block_rows  # for any number of columns
-        visit, fused = self._sweep_rows, self._fused_for(lanes)
+        visit, fused = self._sweep_rows, self._fused_for(problems)
         if fused is not None:
             visit, limit = self._sweep_fused, fused.most_rows
         for rows in block_spans(span, limit):
             inside = slice(rows[0] - span[0], rows[1] - span[0])
             block = None if X is None else X[inside]
-            visit(slice(*rows), block, lanes, u_cast, state[inside], sums)
+            visit(slice(*rows), block, problems, u_cast, state[inside], sums)
         if self._stored is not None:
             self._kept.add(span)
         return sums
@@ -99,7 +99,7 @@ class ShardWork(ShardFeatures):
         self,
         rows: slice,
         X: Block | None,
-        lanes: LaneTable,
+        problems: Problems,
         u: FloatArray,
         t: FloatArray,
         sums: Swept,
@@ -107,10 +107,10 @@ class ShardWork(ShardFeatures):
         """Move the state of many rows by blocks, then take their statistics in one go."""
         data = self._data
         f = self._work.array("f", t.shape, float)
-        y = np.tile(data.labels_of(rows), lanes.n_lanes)
+        y = np.tile(data.labels_of(rows), problems.n_problems)
         weights = data.weights_of(rows)
-        cells = None if data.cells is None else data.cells[rows]
-        counts = lanes.multiplicities(weights, cells)
+        fold_parts = None if data.fold_parts is None else data.fold_parts[rows]
+        counts = problems.multiplicities(weights, fold_parts)
         y_counts = y
         if counts is not None:
             y_counts = y * (counts if counts.ndim == 2 else counts[:, np.newaxis])
@@ -123,43 +123,45 @@ class ShardWork(ShardFeatures):
                 if weights is not None:
                     A[weights[part] == 0] = 0.0  # such rows were not surveyed, and may overflow
             assert A is not None
-            for n, columns in lanes.groups:
+            for n, columns in problems.groups:
                 f[part, columns] = A[:, :n] @ u[:n, columns]
             own = None if counts is None else counts[part]
             if isinstance(sums, SweepSums) and self._fused is not None:
-                residual = self._fused.settle(f[part], t[part], y[part], own, lanes, sums)
+                residual = self._fused.settle(f[part], t[part], y[part], own, problems, sums)
             else:
                 f[part] *= y[part]
                 if isinstance(sums, SweepSums):
-                    residual = move(t[part], f[part], lanes.gamma, lanes.relax)
+                    residual = move(t[part], f[part], problems.gamma, problems.relax)
                 else:
-                    residual = move_smoothly(t[part], f[part], lanes.delta, lanes.line, own, sums)
+                    residual = move_smoothly(
+                        t[part], f[part], problems.delta, problems.line, own, sums
+                    )
                 residual *= y_counts[part]
                 residual = residual.astype(A.dtype, copy=False)
-            for n, columns in lanes.groups:
+            for n, columns in problems.groups:
                 sums.r[:n, columns] += A[:, :n].T @ residual[:, columns]
-        scores = (f * y).reshape(len(f), lanes.n_lanes, lanes.K)
+        scores = (f * y).reshape(len(f), problems.n_problems, problems.K)
         wrong = predicted_codes(scores) != data.codes[rows, np.newaxis]
-        per_lane = counts if counts is None or counts.ndim == 1 else counts[:, :: lanes.K]
-        sums.wrong += weighted_sum(wrong, per_lane)
+        per_problem = counts if counts is None or counts.ndim == 1 else counts[:, :: problems.K]
+        sums.wrong += weighted_sum(wrong, per_problem)
         if isinstance(sums, SweepSums) and self._fused is None:
-            add_statistics(sums, f, t_old, t, lanes.gamma, counts)
+            add_statistics(sums, f, t_old, t, problems.gamma, counts)
 
     def _sweep_fused(
         self,
         rows: slice,
         X: FloatArray | None,
-        lanes: LaneTable,
+        problems: Problems,
         u: FloatArray,
         t: FloatArray,
         sums: Swept,
     ) -> None:
         """Do as ``_sweep_rows`` for one column, by the compiled loops."""
         assert self._fused is not None
-        counts, absent = self._counts(rows, lanes)
+        counts, absent = self._counts(rows, problems)
         stored = None if self._stored is None else self._stored[rows]
         y = self._data.labels_of(rows)
-        self._fused.sweep(X, stored, u, t, y, counts, absent, lanes, sums)
+        self._fused.sweep(X, stored, u, t, y, counts, absent, problems, sums)
 
     def pick(self, item: Item, draw: Draw) -> Picked:
         """Return the rows of a span that are in a sample.
@@ -170,28 +172,30 @@ class ShardWork(ShardFeatures):
         span, part = item
         data, n = self._data, self.n_centers
         X = data.source.rows(part)
-        picked = Picked(np.zeros((data.n_cells, n, data.n_columns)), np.zeros(data.n_cells))
+        picked = Picked(
+            np.zeros((data.n_fold_parts, n, data.n_columns)), np.zeros(data.n_fold_parts)
+        )
         limit = span[1] - span[0] if draw.sketch is None else self._block_rows
-        for cell, rows in self._rows_by_cell(span, limit):
+        for fold_part, rows in self._rows_by_fold_part(span, limit):
             block, weights = taken_rows(X, rows, span[0]), data.weights_of(rows)
             numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
             leverage = None
             if draw.sketch is not None:
                 A = self._present_features(block, weights)
-                self._add_start(picked, cell, A, data.labels_of(rows), weights)
+                self._add_start(picked, fold_part, A, data.labels_of(rows), weights)
                 leverage = leverages(A, draw.sketch, weights)
             taken = draw.taken(data.source.first_row + numbers, leverage)
             counts = 1.0 / np.broadcast_to(draw.chances(leverage), taken.shape)
             if weights is not None:
                 taken &= weights > 0
                 counts = counts * weights
-            picked.append(block[taken], counts[taken], data.codes[rows][taken], cell)
+            picked.append(block[taken], counts[taken], data.codes[rows][taken], fold_part)
         return picked
 
     def _add_start(
         self,
         picked: Picked,
-        cell: int,
+        fold_part: int,
         A: FloatArray,
         y: FloatArray,
         weights: FloatArray | None,
@@ -200,15 +204,15 @@ class ShardWork(ShardFeatures):
         squares = np.vdot(A, A) if weights is None else weights @ np.einsum("ij,ij->i", A, A)
         if not np.isfinite(squares):  # the features are, their squares need not be
             squares = np.sum(np.square(A, dtype=float).T * (1.0 if weights is None else weights))
-        picked.trace[cell] += squares
+        picked.trace[fold_part] += squares
         precise = A
         if A.dtype != np.float64:  # nothing less will do for A'y, from which all else begins
             precise = self._work.array("precise", A.shape, float)
             precise[:] = A
-        picked.Aty[cell] += precise.T @ (y if weights is None else y * weights[:, np.newaxis])
+        picked.Aty[fold_part] += precise.T @ (y if weights is None else y * weights[:, np.newaxis])
 
-    def product(self, item: Item, lanes: LaneTable, P: FloatArray) -> FloatArray:
-        """Return A' Omega A P over a shard, each column by the rows that its lane learns from.
+    def product(self, item: Item, problems: Problems, P: FloatArray) -> FloatArray:
+        """Return A' Omega A P over a shard, each column by the rows that its problem learns from.
 
         Rounding errors of A P are in the range of A' once they are multiplied by it, and do no
         harm. Those of the sum over rows are not, and the preconditioner makes much of them, so it
@@ -217,14 +221,14 @@ class ShardWork(ShardFeatures):
         span, part = item
         X = None if span in self._kept else self._data.source.rows(part)
         total, cast = np.zeros(P.shape), P.astype(self._dtype)
-        fused = self._fused_for(lanes)
+        fused = self._fused_for(problems)
         for lo, hi in block_spans(span, self._block_rows if fused is None else fused.most_rows):
             rows = slice(lo, hi)
             block = None if X is None else X[lo - span[0] : hi - span[0]]
             if fused is None:
-                self._add_product(rows, block, lanes, cast, total)
+                self._add_product(rows, block, problems, cast, total)
                 continue
-            counts, absent = self._counts(rows, lanes)
+            counts, absent = self._counts(rows, problems)
             stored = None if self._stored is None else self._stored[rows]
             fused.product(block, stored, cast, hi - lo, counts, absent, total)
         if self._stored is not None:
@@ -235,19 +239,19 @@ class ShardWork(ShardFeatures):
         self,
         rows: slice,
         X: Block | None,
-        lanes: LaneTable,
+        problems: Problems,
         P: FloatArray,
         total: FloatArray,
     ) -> None:
         """Add A' Omega A P over a block of rows."""
-        counts, _ = self._counts(rows, lanes)
+        counts, _ = self._counts(rows, problems)
         if counts is not None and counts.ndim == 1:
             counts = counts[:, np.newaxis]
         A = None if self._stored is None else self._stored[rows]
         if X is not None:
             A = self._present_features(X, self._data.weights_of(rows), A)
         assert A is not None
-        for n, columns in lanes.groups:
+        for n, columns in problems.groups:
             f = A[:, :n] @ P[:n, columns]
             if counts is not None:
                 own = counts if counts.shape[1] == 1 else counts[:, columns]
@@ -256,7 +260,7 @@ class ShardWork(ShardFeatures):
                 total[:n, columns] += A[lo:hi, :n].T @ f[lo:hi]
 
     def curvature(
-        self, item: Item, lane: LaneTable, k: int, least: float, t: FloatArray, T: FloatArray
+        self, item: Item, problem: Problems, k: int, least: float, t: FloatArray, T: FloatArray
     ) -> FloatArray:
         """Return T'A' D A T over rows that are drawn, with D how curved and how many they are.
 
@@ -266,10 +270,10 @@ class ShardWork(ShardFeatures):
         matrix alone has lost what T would bring to light.
         """
         span, part = item
-        counts, _ = self._counts(slice(*span), lane)
+        counts, _ = self._counts(slice(*span), problem)
         if counts is not None and counts.ndim == 2:
             counts = counts[:, k]
-        curved = curvedness(t, lane.delta[k], multipliers(t))
+        curved = curvedness(t, problem.delta[k], multipliers(t))
         if counts is not None:
             curved = curved * counts
         rows, share = drawn(curved, least, self._data.source.first_row + span[0])
@@ -287,21 +291,21 @@ class ShardWork(ShardFeatures):
             H += A.T @ A
         return H
 
-    def scores(self, item: Item, lanes: LaneTable, coefficients: list[FloatArray]) -> FloatArray:
-        """Return the scores of the rows of a shard, by the coefficients (n, columns) of their cell.
+    def scores(self, item: Item, problems: Problems, coefficients: list[FloatArray]) -> FloatArray:
+        """Return the scores of the rows of a shard, by the coefficients (n, columns) of their fold.
 
-        Features are float64, as in prediction. A row in no cell has NaN.
+        Features are float64, as in prediction. A row in no fold part has NaN.
         """
         span, part = item
         X = self._data.source.rows(part)
-        out = np.full((span[1] - span[0], lanes.n_columns), np.nan)
+        out = np.full((span[1] - span[0], problems.n_columns), np.nan)
         limit = self._map.block_rows(np.float64)
-        for cell, rows in self._rows_by_cell(span, limit):
-            if cell >= len(coefficients):
+        for fold_part, rows in self._rows_by_fold_part(span, limit):
+            if fold_part >= len(coefficients):
                 continue
-            A, u = self._precise(taken_rows(X, rows, span[0])), coefficients[cell]
-            values = np.empty((len(A), lanes.n_columns))
-            for n, columns in lanes.groups:
+            A, u = self._precise(taken_rows(X, rows, span[0])), coefficients[fold_part]
+            values = np.empty((len(A), problems.n_columns))
+            for n, columns in problems.groups:
                 values[:, columns] = A[:, :n] @ u[:n, columns]
             out[shifted_rows(rows, span[0])] = values
         return out

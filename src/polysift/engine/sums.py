@@ -54,13 +54,13 @@ class _Sums:
 
 @dataclass
 class GramSums(_Sums):
-    """What the first pass adds up, for each cell of rows.
+    """What the first pass adds up, for each fold part of rows.
 
     Attributes
     ----------
-    G : ndarray of shape (cells, n, n)
+    G : ndarray of shape (fold parts, n, n)
         A' Omega A.
-    Aty : ndarray of shape (cells, n, K)
+    Aty : ndarray of shape (fold parts, n, K)
         A' Omega y, the residual of the start (u, v, w) = (0, y, 0).
     """
 
@@ -68,25 +68,25 @@ class GramSums(_Sums):
     Aty: FloatArray
 
     @classmethod
-    def zeros(cls, cells: int, n: int, K: int) -> GramSums:
+    def zeros(cls, fold_parts: int, n: int, K: int) -> GramSums:
         """Return empty sums."""
-        return cls(np.zeros((cells, n, n)), np.zeros((cells, n, K)))
+        return cls(np.zeros((fold_parts, n, n)), np.zeros((fold_parts, n, K)))
 
     def over(self, without: int | None = None) -> tuple[FloatArray, FloatArray]:
-        """Return G and A'y of all rows but those of one cell, which the caller may overwrite.
+        """Return G and A'y of all rows but those of one fold part, which the caller may overwrite.
 
-        The other cells are added up. Subtracting the one from the total would cost less, but leave
+        The other parts are added up. Subtracting the one from the total would cost less, but leave
         the total's rounding errors in a smaller matrix.
         """
         if len(self.G) == 1:  # nobody else needs it
             return self.G[0], self.Aty[0]
-        kept = [cell for cell in range(len(self.G)) if cell != without]
+        kept = [fold_part for fold_part in range(len(self.G)) if fold_part != without]
         if len(kept) == 1:
             return self.G[kept[0]].copy(), self.Aty[kept[0]].copy()
         G, Aty = self.G[kept[0]] + self.G[kept[1]], self.Aty[kept[0]] + self.Aty[kept[1]]
-        for cell in kept[2:]:
-            G += self.G[cell]
-            Aty += self.Aty[cell]
+        for fold_part in kept[2:]:
+            G += self.G[fold_part]
+            Aty += self.Aty[fold_part]
         return G, Aty
 
     def trace_over(self, without: int | None = None) -> float | None:
@@ -104,7 +104,7 @@ class SweepSums(_Sums):
         The residual A' Omega (v - q - f) of the next u-step.
     loss, primal, f2, v2, q2, dv2, dq2 : ndarray of shape (columns,)
         Sums over rows of the hinge loss of f, and of the squares of f - v, f, v, q, dv and dq.
-    wrong : ndarray of shape (lanes,)
+    wrong : ndarray of shape (problems,)
         The weight of the rows that f puts in the wrong class.
     """
 
@@ -119,23 +119,23 @@ class SweepSums(_Sums):
     wrong: FloatArray
 
     @classmethod
-    def zeros(cls, n: int, columns: int, lanes: int) -> SweepSums:
+    def zeros(cls, n: int, columns: int, problems: int) -> SweepSums:
         """Return empty sums."""
         each = dict(zip(names_of(cls)[1:-1], np.zeros((7, columns)), strict=True))
-        return cls(r=np.zeros((n, columns)), wrong=np.zeros(lanes), **each)
+        return cls(r=np.zeros((n, columns)), wrong=np.zeros(problems), **each)
 
-    def of_lane(self, lane: int, n: int) -> SweepSums:
-        """Return the sums of one lane, which uses n centers."""
+    def of_problem(self, problem: int, n: int) -> SweepSums:
+        """Return the sums of one problem, which uses n centers."""
         K = len(self.loss) // len(self.wrong)
-        columns = slice(lane * K, (lane + 1) * K)
+        columns = slice(problem * K, (problem + 1) * K)
         parts = {name: getattr(self, name)[columns] for name in names_of(SweepSums)[1:-1]}
-        wrong = self.wrong[lane : lane + 1]
+        wrong = self.wrong[problem : problem + 1]
         return SweepSums(r=self.r[:n, columns].copy(), wrong=wrong, **parts)
 
 
 @dataclass
 class SmoothSums(_Sums):
-    """What a sweep adds up for lanes that minimise a rounded loss; f are the new margins.
+    """What a sweep adds up for problems that minimise a rounded loss; f are the new margins.
 
     Attributes
     ----------
@@ -145,7 +145,7 @@ class SmoothSums(_Sums):
         Sums over rows of the hinge loss, of what c leaves of it, and of how curved rows are.
     slopes : ndarray of shape (len(STEPS), columns)
         The slopes of the loss along the way from the old margins, so many steps from there.
-    wrong : ndarray of shape (lanes,)
+    wrong : ndarray of shape (problems,)
         The weight of the rows that f puts in the wrong class.
     """
 
@@ -157,18 +157,18 @@ class SmoothSums(_Sums):
     wrong: FloatArray
 
     @classmethod
-    def zeros(cls, n: int, columns: int, lanes: int) -> SmoothSums:
+    def zeros(cls, n: int, columns: int, problems: int) -> SmoothSums:
         """Return empty sums."""
         loss, gap, curved = np.zeros((3, columns))
         slopes = np.zeros((len(STEPS), columns))
-        return cls(np.zeros((n, columns)), loss, gap, curved, slopes, np.zeros(lanes))
+        return cls(np.zeros((n, columns)), loss, gap, curved, slopes, np.zeros(problems))
 
-    def of_lane(self, lane: int, n: int) -> SmoothSums:
-        """Return the sums of one lane, which uses n centers."""
+    def of_problem(self, problem: int, n: int) -> SmoothSums:
+        """Return the sums of one problem, which uses n centers."""
         K = len(self.loss) // len(self.wrong)
-        columns = slice(lane * K, (lane + 1) * K)
+        columns = slice(problem * K, (problem + 1) * K)
         parts = {name: getattr(self, name)[..., columns] for name in names_of(SmoothSums)[1:-1]}
-        wrong = self.wrong[lane : lane + 1]
+        wrong = self.wrong[problem : problem + 1]
         return SmoothSums(r=self.r[:n, columns].copy(), wrong=wrong, **parts)
 
 

@@ -20,10 +20,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from polysift.cluster.backend import DistributedPlace
+from polysift.cluster.backend import ClusterBackend
 from polysift.cluster.held_rows import Pieces
-from polysift.cluster.partitions import Stretch, cut_into_stretches, stretch_sizes
-from polysift.cluster.scheduler import Cluster, Crew, LostError, Ref
+from polysift.cluster.partitions import Partition, cut_into_partitions, partition_sizes
+from polysift.cluster.scheduler import Cluster, LostError, Ref, Scheduler
 from polysift.data.arrow import load_pyarrow
 from polysift.data.locations import is_remote, public_name
 from polysift.data.source import DataSource
@@ -42,7 +42,7 @@ from polysift.runtime.parallel import Span
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray, IntArray
 from polysift.training.calibration import Calibrator
-from polysift.training.job import place_of
+from polysift.training.job import backend_of
 
 T = TypeVar("T")
 
@@ -116,9 +116,9 @@ def write_part(path: Path, rows: Predictions, classes: Any, output: Path) -> Non
 
 @contextmanager
 def _writing(
-    place: AbstractContextManager[Path], ending: str, classes: Any, output: Path
+    backend: AbstractContextManager[Path], ending: str, classes: Any, output: Path
 ) -> Iterator[PredictionWriter]:
-    with place as partial:
+    with backend as partial:
         writer = PredictionWriter(partial, ending, classes, output)
         try:
             yield writer
@@ -228,10 +228,10 @@ def write_parts(
     return score_shards(source, predictor.feature_map, predictor.coef, n_threads, finish)
 
 
-def predict_stretch(
+def predict_partition(
     source: DataSource, predictor: Predictor, parts: Parts, first_shard: int, n_threads: int
 ) -> Exception | None:
-    """Write the files of a stretch, as a worker; return what went wrong with rows or files.
+    """Write the files of a partition, as a worker; return what went wrong with rows or files.
 
     It is not raised here: an error that nobody takes, since another came first or the work was
     given up and its folder is gone, would be logged.
@@ -320,11 +320,11 @@ def write_predictions(
                 for predictions in monitor.watch("prediction", source.n_rows, shards):
                     writer.write(predictions)
             return
-        place = place_of(engine)
+        backend = backend_of(engine)
         with telling(output, replacing_folder(output, overwrite=overwrite)) as folder:
             parts = Parts(folder.absolute(), output, len(source.shards()))
-            if isinstance(place, DistributedPlace):
-                _by_workers(place.cluster, predictor, source, parts, monitor)
+            if isinstance(backend, ClusterBackend):
+                _by_workers(backend.cluster, predictor, source, parts, monitor)
             else:
                 written = write_parts(source, predictor, parts, 0, n_threads)
                 for _ in monitor.watch("prediction", source.n_rows, written):
@@ -336,12 +336,12 @@ def _by_workers(
     cluster: Cluster, predictor: Predictor, source: DataSource, parts: Parts, monitor: Monitor
 ) -> None:
     """Have workers read their rows and write their files; nothing of either passes through here."""
-    pieces = Pieces(cluster, source, _stretches(source, cluster.workers))
-    stretches, sent = pieces.stretches, [cluster.put(predictor)]
+    pieces = Pieces(cluster, source, _partitions(source, cluster.workers))
+    partitions, sent = pieces.partitions, [cluster.put(predictor)]
 
     def submit(i: int) -> list[Ref]:
-        first = stretches[i].first_shard
-        return cluster.submit(predict_stretch, pieces[i], sent[0], parts, first, cluster.threads)
+        first = partitions[i].first_shard
+        return cluster.submit(predict_partition, pieces[i], sent[0], parts, first, cluster.threads)
 
     def recover(i: int, lost: LostError) -> str:
         if lost.objects:
@@ -349,22 +349,22 @@ def _by_workers(
             sent[0] = cluster.put(predictor)
         return ""
 
-    crew = Crew(cluster, stretches, monitor)
-    for i, _, error in crew.visit("prediction", range(len(stretches)), submit, recover):
+    scheduler = Scheduler(cluster, partitions, monitor)
+    for i, _, error in scheduler.visit("prediction", range(len(partitions)), submit, recover):
         if error is not None:
             raise error
         pieces.forget(i)  # the rows are read once: let the cluster have the room
 
 
-def _stretches(source: DataSource, workers: int) -> list[Stretch]:
+def _partitions(source: DataSource, workers: int) -> list[Partition]:
     """Return the rows in tasks: long, since a row group on a border is decoded by both sides."""
     shards, row_bytes = source.shards(), source.dtype.itemsize * source.n_features
-    stretches: list[Stretch] = []
-    for size in stretch_sizes(shards, workers):
-        stretches = cut_into_stretches(shards, size)
-        if max(s.n_rows for s in stretches) * row_bytes <= PIECE_BYTES:
+    partitions: list[Partition] = []
+    for size in partition_sizes(shards, workers):
+        partitions = cut_into_partitions(shards, size)
+        if max(s.n_rows for s in partitions) * row_bytes <= PIECE_BYTES:
             break
-    return stretches
+    return partitions
 
 
 def _check_all_there(parts: Parts) -> None:

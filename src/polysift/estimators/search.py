@@ -125,7 +125,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
     best_score_ : float
         Its mean score over the splits.
     best_index_ : int
-        Its place in ``cv_results_``.
+        Its position in ``cv_results_``.
     cv_results_ : dict of str to array
         One entry per candidate, under scikit-learn's names: "params", "param_..." for each,
         "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score"; and

@@ -1,8 +1,8 @@
 """The candidates of a search, and the choice among them.
 
-Tracks: ways to solve that a search compares, and how they stand.
+Candidates: ways to solve that a search compares, and how they stand.
 
-A track is the first n centers, a ratio rho and a solver. Its candidates differ only in the
+A candidate is the first n centers, a ratio rho and a solver. Its candidates differ only in the
 iteration at which they are read off.
 """
 
@@ -20,7 +20,7 @@ from polysift.training.fit import Trained
 
 
 @dataclass(frozen=True)
-class Track:
+class Candidate:
     """One way to solve.
 
     Attributes
@@ -42,8 +42,8 @@ class Track:
 
 
 @dataclass
-class Standing:
-    """What is known of one candidate: (track, iteration).
+class CandidateResult:
+    """What is known of one candidate: (candidate, iteration).
 
     Attributes
     ----------
@@ -61,15 +61,15 @@ class Standing:
     finished: bool
 
 
-Key = tuple[Track, int]
+Key = tuple[Candidate, int]
 
 
 @dataclass
 class Outcome:
-    """How a tournament stands; ``last`` says at which iteration each track was left, or done."""
+    """What is known so far; ``last`` says at which iteration each candidate was left, or done."""
 
-    standings: dict[Key, Standing] = field(default_factory=dict)
-    last: dict[Track, int] = field(default_factory=dict)
+    results: dict[Key, CandidateResult] = field(default_factory=dict)
+    last: dict[Candidate, int] = field(default_factory=dict)
 
 
 class Stopped(Exception):
@@ -80,15 +80,15 @@ class Stopped(Exception):
         self.status = status
 
 
-def factor_key(track: Track, settings: Settings) -> tuple[Any, ...]:
-    """Return what determines a factor: tracks that agree in it share one."""
-    return track.n, settings.rho, settings.relative_rho, settings.floor_multiple
+def factor_key(candidate: Candidate, settings: Settings) -> tuple[Any, ...]:
+    """Return what determines a factor: candidates that agree in it share one."""
+    return candidate.n, settings.rho, settings.relative_rho, settings.floor_multiple
 
 
-def rungs_of(tracks: list[Track]) -> list[int]:
+def rungs_of(candidates: list[Candidate]) -> list[int]:
     """Return where to read off. A run that ends by itself waits for the next rung, to share it."""
-    between = {read for track in tracks for read in track.reads[:-1]}
-    return sorted(between | {max(track.reads[-1] for track in tracks)})
+    between = {read for candidate in candidates for read in candidate.reads[:-1]}
+    return sorted(between | {max(candidate.reads[-1] for candidate in candidates)})
 
 
 @dataclass
@@ -173,10 +173,10 @@ def standard_error(row: Row, validation_rows: float | None) -> float:
 
 
 def ranks(rows: list[Row]) -> np.ndarray[Any, Any]:
-    """Return each candidate's place, 1 for the best; those that were not finished come last."""
+    """Return each candidate's rank, 1 for the best; those that were not finished come last."""
     keys = [(not row.finished, np.inf if np.isnan(row.mean) else -row.mean) for row in rows]
-    places = {key: place for place, key in reversed(list(enumerate(sorted(keys), start=1)))}
-    return np.array([places[key] for key in keys], dtype=np.int32)
+    by_key = {key: rank for rank, key in reversed(list(enumerate(sorted(keys), start=1)))}
+    return np.array([by_key[key] for key in keys], dtype=np.int32)
 
 
 def seconds_alone(rows: list[Row]) -> float:

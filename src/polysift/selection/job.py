@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import DataSource
-from polysift.engine.backend import Place
+from polysift.engine.backend import Backend
 from polysift.engine.budget import parse_memory_limit
 from polysift.features.feature_map import AUTO_CENTERS, MapSpec, check_centers, check_degree
 from polysift.features.kernels import degree_bound
@@ -20,11 +20,11 @@ from polysift.runtime.checkpoints import digest
 from polysift.runtime.parallel import usable_jobs
 from polysift.runtime.parameters import check_choice, check_flag, check_integer, check_real, listed
 from polysift.runtime.types import FloatArray
-from polysift.selection.candidates import Track
+from polysift.selection.candidates import Candidate
 from polysift.selection.scoring import Scorer, check_scorer
 from polysift.solvers.admm import Settings
 from polysift.training.calibration import CALIBRATIONS
-from polysift.training.job import check_solver_numbers, place_of, seed_of, solver_settings
+from polysift.training.job import backend_of, check_solver_numbers, seed_of, solver_settings
 
 SEARCHED = ("paper", "converged")
 """Solvers whose iterates a search can compare."""
@@ -90,7 +90,7 @@ class SearchJob:
         How to make probabilities of out-of-fold scores, if at all.
     seed : int
         The seed of centers and of a validation part.
-    class_weight, threads, memory_limit, time_limit, checkpoint, parameters, show, place
+    class_weight, threads, memory_limit, time_limit, checkpoint, parameters, show, backend
         As in ``Job``.
     """
 
@@ -118,18 +118,18 @@ class SearchJob:
     checkpoint: Any
     parameters: dict[str, Any]
     show: bool
-    place: Place
+    backend: Backend
 
     def map_spec(self, scaler: str | None, degree: int) -> MapSpec:
         """Return the feature map of one scaler and degree, with the most centers."""
         most = None if self.n_centers is None else max(self.n_centers)
         return MapSpec(degree, most, self.centers, scaler, self.seed)
 
-    def tracks(self, available: int) -> list[Track]:
+    def candidates(self, available: int) -> list[Candidate]:
         """Return the ways to solve where there are so many centers."""
         reads = {"paper": (PAPER_ITERATIONS,), "converged": tuple(self.iterations)}
         return [
-            Track(n, rho, solver, reads[solver])
+            Candidate(n, rho, solver, reads[solver])
             for n in self._sizes(available)
             for rho in self.rhos
             for solver in self.solvers
@@ -142,9 +142,11 @@ class SearchJob:
         halves = {most >> k for k in range(AUTO_SIZES)}
         return sorted(n for n in halves if n >= min(LEAST_AUTO_SIZE, most))
 
-    def settings(self, track: Track, m: float, dtype: Any) -> Settings:
-        """Return the solver's settings for a track, and rows of total weight m."""
-        chosen = SimpleNamespace(solver=track.solver, rho=track.rho, max_iter=track.reads[-1])
+    def settings(self, candidate: Candidate, m: float, dtype: Any) -> Settings:
+        """Return the solver's settings for a candidate, and rows of total weight m."""
+        chosen = SimpleNamespace(
+            solver=candidate.solver, rho=candidate.rho, max_iter=candidate.reads[-1]
+        )
         return self.solver_settings(chosen, m, dtype)
 
 
@@ -242,5 +244,5 @@ def search_job(estimator: Any, source: DataSource, groups: Any) -> SearchJob:
         checkpoint=estimator.checkpoint,
         parameters=parameters,
         show=bool(estimator.verbose),
-        place=place_of(estimator.engine),
+        backend=backend_of(estimator.engine),
     )

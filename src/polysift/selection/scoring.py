@@ -96,9 +96,11 @@ class HeldOutScorer:
         self._weights, self._calibration = weights, calibration
         self._takes_weights = weights is not None and _takes_weights(scorer)
 
-    def __call__(self, scores: FloatArray, cells: IntArray, n_splits: int) -> FloatArray:
+    def __call__(self, scores: FloatArray, fold_parts: IntArray, n_splits: int) -> FloatArray:
         """Return the score of each split; ``scores`` (m, K) are those of held-out rows."""
-        present = cells if self._weights is None else np.where(self._weights > 0, cells, -1)
+        present = (
+            fold_parts if self._weights is None else np.where(self._weights > 0, fold_parts, -1)
+        )
         if self._scorer is None:
             return self._accuracy(scores, present, n_splits)
         made: list[FloatArray] = []
@@ -117,10 +119,10 @@ class HeldOutScorer:
             [self._score(model, np.flatnonzero(present == s), s) for s in range(n_splits)]
         )
 
-    def _accuracy(self, scores: FloatArray, cells: IntArray, n_splits: int) -> FloatArray:
+    def _accuracy(self, scores: FloatArray, fold_parts: IntArray, n_splits: int) -> FloatArray:
         right = predicted_codes(scores) == self._codes
-        counted = (cells >= 0) & (cells < n_splits)
-        places, right = cells[counted], right[counted]
+        counted = (fold_parts >= 0) & (fold_parts < n_splits)
+        places, right = fold_parts[counted], right[counted]
         if self._weights is None:
             return np.bincount(places, right, n_splits) / np.bincount(places, minlength=n_splits)
         weights = self._weights[counted]

@@ -27,13 +27,13 @@ from polysift.selection.candidates import (
 )
 from polysift.selection.job import SearchJob
 from polysift.selection.scoring import HeldOutScorer
-from polysift.selection.stage import Kept, Stage, Workshop, refit, refit_round
+from polysift.selection.stage import Kept, SearchContext, Stage, refit, refit_round
 from polysift.solvers.result import Status
 from polysift.training.fit import Prepared, how_to_go_on, prepare
 from polysift.training.folds import Round, make_rounds
 
 BEHIND = 0.5
-"""How far behind the best of other feature maps a track may be to go on, in standard errors."""
+"""How far behind the best of other feature maps a candidate may be to go on, in standard errors."""
 
 
 def search(source: DataSource, job: SearchJob) -> SearchResult:
@@ -51,8 +51,8 @@ def search(source: DataSource, job: SearchJob) -> SearchResult:
         if job.checkpoint is not None:
             checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, rounds))
         try:
-            shop = Workshop(source, job, prepared, rounds, monitor, checkpoint, scorer)
-            return _Search(shop).run()
+            context = SearchContext(source, job, prepared, rounds, monitor, checkpoint, scorer)
+            return _Search(context).run()
         except WorkersLostError as lost:
             raise WorkersLostError(f"{lost} {how_to_go_on(job.checkpoint)}") from lost
         finally:
@@ -77,21 +77,21 @@ def _prepare(source: DataSource, job: SearchJob, monitor: Monitor) -> Prepared:
         weighted=source.has_weights or job.class_weight is not None,
         quantiles=needs_sketch(*job.scalers),
     )
-    resources = job.place.fit_in(job.memory_limit, shape, job.threads)
+    execution = job.backend.fit_in(job.memory_limit, shape, job.threads)
     digests = job.checkpoint is not None
     questions = replace(
         widest.questions(source.n_features, labels=True, digest=digests),
         quantiles=needs_sketch(*job.scalers),
     )
-    with Pool(resources.threads, resources.in_flight) as pool:
-        return prepare(source, questions, job.class_weight, job.place, pool, monitor)
+    with Pool(execution.threads, execution.in_flight) as pool:
+        return prepare(source, questions, job.class_weight, job.backend, pool, monitor)
 
 
 class _Search:
     """A search under way."""
 
-    def __init__(self, shop: Workshop) -> None:
-        self._shop, self._job = shop, shop.job
+    def __init__(self, context: SearchContext) -> None:
+        self._context, self._job = context, context.job
         self._done: list[tuple[str | None, int]] = []
         self._rows: list[Row] = []
         self._kept: Kept | None = None
@@ -100,8 +100,10 @@ class _Search:
 
     def run(self) -> SearchResult:
         """Run all stages, choose, refit."""
-        job, monitor = self._job, self._shop.monitor
-        if job.one_standard_error and np.isinf(self._error(Row({}, np.zeros(self._shop.n_splits)))):
+        job, monitor = self._job, self._context.monitor
+        if job.one_standard_error and np.isinf(
+            self._error(Row({}, np.zeros(self._context.n_splits)))
+        ):
             raise ValueError(
                 "one_standard_error=True needs two splits or more, or accuracy as the score: cv "
                 "has one split only. Set cv=5, say."
@@ -117,8 +119,8 @@ class _Search:
             raise TimeoutError(_too_late(job, monitor.title))
         monitor.title = "refit"
         monitor.lift()  # half a model would not be the best candidate
-        model = refit(self._shop, self._rows[best].params, self._kept) if job.refit else None
-        classes = self._shop.prepared.classes
+        model = refit(self._context, self._rows[best].params, self._kept) if job.refit else None
+        classes = self._context.prepared.classes
         alone = seconds_alone(self._rows)
         return SearchResult(self._rows, best, classes, status, model, monitor.timings(), alone)
 
@@ -131,7 +133,7 @@ class _Search:
         try:
             for number, (degree, scaler) in enumerate(stages):
                 title = f"{scaler or 'no scaler'}, degree {degree} ({number + 1} of {len(stages)})"
-                self._shop.monitor.title = title
+                self._context.monitor.title = title
                 if (scaler, degree) not in self._done:
                     self._run_stage(scaler, degree)
         except Stopped as stop:
@@ -145,17 +147,17 @@ class _Search:
         return None
 
     def _run_stage(self, scaler: str | None, degree: int) -> None:
-        monitor = self._shop.monitor
+        monitor = self._context.monitor
         spec = self._job.map_spec(scaler, degree)
         try:
-            feature_map = self._shop.feature_map(spec)
+            feature_map = self._context.feature_map(spec)
         except ValueError:  # it overflows
             if self._job.strict or degree == self._job.degrees[0]:
                 raise
             return
-        scheme, _ = spec.resolve(self._shop.source.n_features)
+        scheme, _ = spec.resolve(self._context.source.n_features)
         limit = self._room(feature_map)
-        stage = Stage(self._shop, scaler, degree, scheme, feature_map, self._bar(), limit)
+        stage = Stage(self._context, scaler, degree, scheme, feature_map, self._bar(), limit)
         monitor.reserve(self._refit_seconds)
         try:
             stage.run()
@@ -177,8 +179,8 @@ class _Search:
         if own is None or best is None:
             return
         p = rows[own].params
-        self._shop.monitor.note(
-            f"{self._shop.monitor.title}: {rows[own].mean:.5g} with n_centers={p['n_centers']}, "
+        self._context.monitor.note(
+            f"{self._context.monitor.title}: {rows[own].mean:.5g} with n_centers={p['n_centers']}, "
             f"solver={p['solver']!r}; best so far {self._rows[best].mean:.5g}"
         )
 
@@ -188,7 +190,7 @@ class _Search:
         self._refit_seconds = best.iterations * stage.sweep_seconds
         if self._job.calibration is not None:
             self._refit_seconds *= 2.0  # the models without a fold advance along
-        if not self._shop.rounds[0].complete:
+        if not self._context.rounds[0].complete:
             self._refit_seconds += stage.gram_seconds
         elif self._job.refit and stage.sums is not None:
             self._kept = Kept(scaler, degree, stage.sums)
@@ -208,24 +210,24 @@ class _Search:
 
     def _check_memory(self, n: int, limit: int) -> None:
         """Raise if a stage with n centers, or its refit, needs more than ``limit`` bytes."""
-        job, shop = self._job, self._shop
-        last = refit_round(shop)
-        rounds = shop.rounds if last is None else [*shop.rounds, last]
+        job, context = self._job, self._context
+        last = refit_round(context)
+        rounds = context.rounds if last is None else [*context.rounds, last]
         folds = 0 if last is None or job.calibration is None else last.n_splits
         shape = replace(
-            shop.shape(n, max(round_.n_cells for round_ in rounds)),
-            lanes=max(1 + folds, *(round_.n_splits for round_ in shop.rounds)),
+            context.shape(n, max(round_.n_fold_parts for round_ in rounds)),
+            problems=max(1 + folds, *(round_.n_splits for round_ in context.rounds)),
         )
-        job.place.fit_in(limit, shape, job.threads)
+        job.backend.fit_in(limit, shape, job.threads)
 
     def _most_centers(self) -> int:
-        job, found = self._job, self._shop.prepared.found
+        job, found = self._job, self._context.prepared.found
         specs = [job.map_spec(None, degree) for degree in job.degrees]
-        n = max(spec.resolve(self._shop.source.n_features)[1] for spec in specs)
+        n = max(spec.resolve(self._context.source.n_features)[1] for spec in specs)
         return n if found.candidates is None else min(n, max(len(found.candidates.keys), 1))
 
     def _bar(self) -> float:
-        """Return the score below which a track is left behind at a rung."""
+        """Return the score below which a candidate is left behind at a rung."""
         best = choose(self._rows)
         if best is None:
             return -np.inf
@@ -236,15 +238,15 @@ class _Search:
 
     def _validation_rows(self) -> float | None:
         """Return the weight of the validation part, where there is one only and accuracy counts."""
-        if self._shop.n_splits > 1 or self._job.scorer is not None:
+        if self._context.n_splits > 1 or self._job.scorer is not None:
             return None
-        held_out = self._shop.rounds[0].cells == 0
-        weights = self._shop.prepared.weights
+        held_out = self._context.rounds[0].fold_parts == 0
+        weights = self._context.prepared.weights
         return float(held_out.sum() if weights is None else weights @ held_out)
 
     def _save(self, scaler: str | None, degree: int) -> None:
         """Save what is done, and drop what only an unfinished stage needs."""
-        checkpoint = self._shop.checkpoint
+        checkpoint = self._context.checkpoint
         if checkpoint is None:
             return
         rows = [vars(row) | {"scores": list(row.scores)} for row in self._rows]
@@ -258,7 +260,7 @@ class _Search:
         checkpoint.drop(f"*-{scaler}-{degree}-*")
 
     def _restore(self) -> None:
-        checkpoint = self._shop.checkpoint
+        checkpoint = self._context.checkpoint
         saved = None if checkpoint is None else checkpoint.load("search")
         if saved is None:
             return
@@ -278,7 +280,7 @@ def _fingerprint(job: SearchJob, prepared: Prepared, rounds: list[Round]) -> dic
         **prepared.fingerprint(),
         "search": True,
         "seed": job.seed,
-        "splits": digest(*(round_.cells for round_ in rounds)),
+        "splits": digest(*(round_.fold_parts for round_ in rounds)),
     }
 
 

@@ -1,4 +1,4 @@
-"""One stage of a search: the tournament of one feature map, over all splits.
+"""One stage of a search: the successive halving of one feature map, over all splits.
 
 The refit of a search: its choice, fitted to all rows, with a Gram matrix that is at hand.
 """
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import DataSource, TrainingSet
-from polysift.engine.budget import Resources, Shape
+from polysift.engine.budget import Execution, Shape
 from polysift.engine.compiled import MANY_PASSES, worthwhile
 from polysift.engine.local import Engine
 from polysift.engine.sums import GramSums
@@ -21,8 +21,8 @@ from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray
-from polysift.selection.candidates import Outcome, Row, Track
-from polysift.selection.halving import FEW, Ground, Tournament
+from polysift.selection.candidates import Candidate, Outcome, Row
+from polysift.selection.halving import FEW, Ground, SuccessiveHalving
 from polysift.selection.job import SearchJob
 from polysift.selection.scoring import HeldOutScorer
 from polysift.solvers.loop import CALIBRATION_FOLDS, solve_with_folds
@@ -32,7 +32,7 @@ from polysift.training.folds import Round, stratified_folds
 
 
 @dataclass(frozen=True)
-class Workshop:
+class SearchContext:
     """What all parts of a search work with."""
 
     source: DataSource
@@ -52,8 +52,8 @@ class Workshop:
         """Return a feature map, learned from the one survey."""
         return build_feature_map(spec, self.prepared.found, self.source.dtype)
 
-    def shape(self, n: int, cells: int) -> Shape:
-        """Return what the memory of a tournament depends on, but for its lanes."""
+    def shape(self, n: int, fold_parts: int) -> Shape:
+        """Return what the memory of a successive halving depends on, but for its problems."""
         data = self.prepared.data
         shape = Shape.of(
             self.source,
@@ -62,22 +62,22 @@ class Workshop:
             weighted=data.weights is not None,
             quantiles=needs_sketch(*self.job.scalers),
         )
-        return replace(shape, cells=cells)
+        return replace(shape, fold_parts=fold_parts)
 
     def engine(
         self,
         data: TrainingSet,
         feature_map: FeatureMap,
         pool: Pool,
-        resources: Resources,
+        execution: Execution,
         suffix: str,
     ) -> Engine:
         """Return an engine whose states are saved under names with this suffix."""
-        return self.job.place.engine(
+        return self.job.backend.engine(
             data,
             feature_map,
             pool,
-            resources,
+            execution,
             monitor=self.monitor,
             checkpoint=self.checkpoint,
             suffix=suffix,
@@ -89,14 +89,14 @@ class Stage:
 
     Parameters
     ----------
-    shop : Workshop
+    context : SearchContext
         What to work with.
     scaler, degree, scheme
         What the candidates have in common.
     feature_map : FeatureMap
         The feature map with the most centers.
     bar : float
-        The score below which a track is left behind at a rung.
+        The score below which a candidate is left behind at a rung.
     memory_limit : int
         Bytes that may be allocated.
 
@@ -107,12 +107,12 @@ class Stage:
     sums : GramSums or None
         The Gram matrices of the first round.
     gram_seconds, sweep_seconds : float
-        What the Gram matrices of the first round took, and what a sweep of one lane takes.
+        What the Gram matrices of the first round took, and what a sweep of one problem takes.
     """
 
     def __init__(
         self,
-        shop: Workshop,
+        context: SearchContext,
         scaler: str | None,
         degree: int,
         scheme: str,
@@ -120,35 +120,35 @@ class Stage:
         bar: float,
         memory_limit: int,
     ) -> None:
-        self._shop, self._map, self._bar = shop, feature_map, bar
+        self._context, self._map, self._bar = context, feature_map, bar
         self._memory_limit = memory_limit
         self._name = f"-{scaler}-{degree}"
-        self._tracks = shop.job.tracks(feature_map.n_centers)
+        self._tracks = context.job.candidates(feature_map.n_centers)
         common: dict[str, Any] = {"degree": degree, "scaler": scaler}
         if scheme != "given":
             common["centers"] = scheme
         self._by_key = {
-            (track, read): Row(
+            (candidate, read): Row(
                 common
                 | {
-                    "n_centers": track.n,
-                    "solver": track.solver,
-                    "rho": track.rho,
+                    "n_centers": candidate.n,
+                    "solver": candidate.solver,
+                    "rho": candidate.rho,
                     "max_iter": read,
                 },
-                np.full(shop.n_splits, np.nan),
+                np.full(context.n_splits, np.nan),
             )
-            for track in self._tracks
-            for read in track.reads
+            for candidate in self._tracks
+            for read in candidate.reads
         }
         self.rows = list(self._by_key.values())
         self.sums: GramSums | None = None
         self.gram_seconds = self.sweep_seconds = 0.0
 
     def run(self) -> None:
-        """Run the tournament, round by round; the first decides how far each track goes."""
+        """Run successive halving, round by round; the first decides how far each candidate goes."""
         outcomes: list[Outcome] = []
-        for number, round_ in enumerate(self._shop.rounds):
+        for number, round_ in enumerate(self._context.rounds):
             outcomes.append(Outcome())
             try:
                 last = outcomes[0].last if number else None
@@ -159,74 +159,76 @@ class Stage:
             row.screened = not row.finished
 
     def _run_round(
-        self, number: int, round_: Round, last: dict[Track, int] | None, outcome: Outcome
+        self, number: int, round_: Round, last: dict[Candidate, int] | None, outcome: Outcome
     ) -> None:
-        shop, job, tracks = self._shop, self._shop.job, self._tracks
-        data = replace(shop.prepared.data, cells=round_.cells, n_cells=round_.n_cells)
-        wanted = min(len(tracks), FEW * len(job.solvers)) if job.screen else len(tracks)
-        resources, at_once = job.place.fit_lanes(
+        context, job, candidates = self._context, self._context.job, self._tracks
+        data = replace(
+            context.prepared.data, fold_parts=round_.fold_parts, n_fold_parts=round_.n_fold_parts
+        )
+        wanted = min(len(candidates), FEW * len(job.solvers)) if job.screen else len(candidates)
+        execution, at_once = job.backend.fit_problems(
             self._memory_limit,
-            shop.shape(self._map.n_centers, round_.n_cells),
+            context.shape(self._map.n_centers, round_.n_fold_parts),
             round_.n_splits,
             wanted,
             job.threads,
             store="converged" in job.solvers,
         )
-        fused = worthwhile(shop.source.n_rows, self._map.n_centers, MANY_PASSES)
-        resources = replace(resources, fused=fused)
+        fused = worthwhile(context.source.n_rows, self._map.n_centers, MANY_PASSES)
+        execution = replace(execution, fused=fused)
         name = f"{self._name}-{number}"
-        bytes_per_track = 8 * shop.source.n_rows * data.n_columns
-        with Pool(resources.threads, resources.in_flight) as pool:
-            engine = shop.engine(data, self._map, pool, resources, name)
-            before = shop.monitor.seconds.get("Gram matrix", 0.0)
+        bytes_per_candidate = 8 * context.source.n_rows * data.n_columns
+        with Pool(execution.threads, execution.in_flight) as pool:
+            engine = context.engine(data, self._map, pool, execution, name)
+            before = context.monitor.seconds.get("Gram matrix", 0.0)
             sums = engine.gram()
             if number == 0:
-                self.gram_seconds = shop.monitor.seconds["Gram matrix"] - before
+                self.gram_seconds = context.monitor.seconds["Gram matrix"] - before
                 self.sums, self.sweep_seconds = sums, engine.sweep_seconds()
             ground = Ground(
                 engine=engine,
                 sums=sums,
                 round=round_,
-                settings=lambda track, m: job.settings(track, m, shop.source.dtype),
-                score=lambda scores: shop.scorer(scores, round_.cells, round_.n_splits),
+                settings=lambda candidate, m: job.settings(candidate, m, context.source.dtype),
+                score=lambda scores: context.scorer(scores, round_.fold_parts, round_.n_splits),
                 pool=pool,
-                monitor=shop.monitor,
-                checkpoint=shop.checkpoint,
+                monitor=context.monitor,
+                checkpoint=context.checkpoint,
                 name=name,
                 n_columns=data.n_columns,
-                tracks_at_once=at_once,
-                scores_at_once=max(1, self._memory_limit // 4 // bytes_per_track),
+                candidates_at_once=at_once,
+                scores_at_once=max(1, self._memory_limit // 4 // bytes_per_candidate),
                 bar=self._bar,
             )
-            Tournament(ground, outcome).run(tracks, screen=job.screen, last=last)
+            SuccessiveHalving(ground, outcome).run(candidates, screen=job.screen, last=last)
 
     def _take_in(self, outcomes: list[Outcome]) -> None:
         """Bring the candidates up to date with the rounds so far."""
-        rounds = self._shop.rounds
+        rounds = self._context.rounds
         for key, row in self._by_key.items():
-            standings = [outcome.standings.get(key) for outcome in outcomes]
-            known = [standing for standing in standings if standing is not None]
+            results = [outcome.results.get(key) for outcome in outcomes]
+            known = [result for result in results if result is not None]
             if not known:
                 continue
-            scores = np.concatenate([standing.scores for standing in known])
+            scores = np.concatenate([result.scores for result in known])
             row.scores[: len(scores)] = scores
-            counts = [len(standing.scores) for standing in known]
+            counts = [len(result.scores) for result in known]
             row.iterations = float(np.average([s.iterations for s in known], weights=counts))
             row.finished = len(known) == len(rounds) and all(s.finished for s in known)
 
     def price(self) -> None:
         """Note what each candidate would cost alone on a split, by what this stage's parts took."""
-        rounds, rows = self._shop.rounds, self._shop.source.n_rows
+        rounds, rows = self._context.rounds, self._context.source.n_rows
         learned = [
-            np.count_nonzero((round_.cells >= 0) & (round_.cells != split))
+            np.count_nonzero((round_.fold_parts >= 0) & (round_.fold_parts != split))
             for round_ in rounds
             for split in range(round_.n_splits)
         ]
         share = float(np.mean(learned)) / rows
-        gram = self.gram_seconds * rows / np.count_nonzero(rounds[0].cells >= 0)
+        gram = self.gram_seconds * rows / np.count_nonzero(rounds[0].fold_parts >= 0)
         for row in self.rows:
             relative = row.params["n_centers"] / self._map.n_centers
-            survey = self._shop.monitor.seconds.get("survey", 0.0)
+            survey = self._context.monitor.seconds.get("survey", 0.0)
             row.fixed_seconds = share * (survey + gram * relative**2)
             row.iteration_seconds = share * self.sweep_seconds * relative
 
@@ -247,55 +249,59 @@ class Kept:
         return GramSums(self.sums.G[:, :n, :n], self.sums.Aty[:, :n])
 
 
-def refit_round(shop: Workshop) -> Round | None:
-    """Return the cells of the refit's Gram matrix: those of the search, where they serve."""
-    if shop.rounds[0].complete:
-        return shop.rounds[0]
-    if shop.job.calibration is None:
+def refit_round(context: SearchContext) -> Round | None:
+    """Return the fold parts of the refit's Gram matrix: those of the search, where they serve."""
+    if context.rounds[0].complete:
+        return context.rounds[0]
+    if context.job.calibration is None:
         return None
-    return stratified_folds(shop.prepared.data.codes, shop.prepared.weights, CALIBRATION_FOLDS)
+    return stratified_folds(
+        context.prepared.data.codes, context.prepared.weights, CALIBRATION_FOLDS
+    )
 
 
-def refit(shop: Workshop, params: dict[str, Any], kept: Kept | None) -> Trained:
+def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> Trained:
     """Fit a candidate to all rows."""
-    job, data, n = shop.job, shop.prepared.data, params["n_centers"]
-    widest = shop.feature_map(job.map_spec(params["scaler"], params["degree"]))
+    job, data, n = context.job, context.prepared.data, params["n_centers"]
+    widest = context.feature_map(job.map_spec(params["scaler"], params["degree"]))
     feature_map = FeatureMap(widest.scaler, widest.centers[:n], widest.degree)
-    round_, folds = refit_round(shop), 0
+    round_, folds = refit_round(context), 0
     if round_ is not None:
-        data = replace(data, cells=round_.cells, n_cells=round_.n_cells)
+        data = replace(data, fold_parts=round_.fold_parts, n_fold_parts=round_.n_fold_parts)
         folds = 0 if job.calibration is None else round_.n_splits
-    shape = replace(shop.shape(n, data.n_cells), lanes=1 + folds)
+    shape = replace(context.shape(n, data.n_fold_parts), problems=1 + folds)
     many = params["solver"] == "converged"
-    resources = job.place.fit_in(job.memory_limit, shape, job.threads, store=many)
-    fused = worthwhile(shop.source.n_rows, n, params["max_iter"])
-    resources = replace(resources, fused=fused)
-    track = Track(n, params["rho"], params["solver"], (params["max_iter"],))
+    execution = job.backend.fit_in(job.memory_limit, shape, job.threads, store=many)
+    fused = worthwhile(context.source.n_rows, n, params["max_iter"])
+    execution = replace(execution, fused=fused)
+    candidate = Candidate(n, params["rho"], params["solver"], (params["max_iter"],))
     mark = "-".join(str(params[name]) for name in sorted(params))
-    with Pool(resources.threads, resources.in_flight) as pool:
-        engine = shop.engine(data, feature_map, pool, resources, f"-refit-{mark}")
+    with Pool(execution.threads, execution.in_flight) as pool:
+        engine = context.engine(data, feature_map, pool, execution, f"-refit-{mark}")
         sums = None if kept is None else kept.sums_of(params)
         result, scores = solve_with_folds(
             engine,
             engine.gram() if sums is None else sums,
-            lambda m: job.settings(track, m, shop.source.dtype),
+            lambda m: job.settings(candidate, m, context.source.dtype),
             folds,
             pool,
-            monitor=shop.monitor,
-            checkpoint=shop.checkpoint,
+            monitor=context.monitor,
+            checkpoint=context.checkpoint,
             name=f"solver-refit-{mark}",
         )
-    calibration = None if round_ is None else _calibration(shop, round_, scores)
-    summary = summarise(shop.prepared, resources, job.memory_limit, shop.monitor, job.place.workers)
-    classes, timings = shop.prepared.classes, shop.monitor.timings()
+    calibration = None if round_ is None else _calibration(context, round_, scores)
+    summary = summarise(
+        context.prepared, execution, job.memory_limit, context.monitor, job.backend.workers
+    )
+    classes, timings = context.prepared.classes, context.monitor.timings()
     return Trained(feature_map, classes, result, timings, summary, calibration)
 
 
-def _calibration(shop: Workshop, round_: Round, scores: FloatArray) -> Calibration | None:
+def _calibration(context: SearchContext, round_: Round, scores: FloatArray) -> Calibration | None:
     """Learn from the scores of rows that were held out, if probabilities are wanted."""
-    kind, data = shop.job.calibration, shop.prepared.data
+    kind, data = context.job.calibration, context.prepared.data
     if kind is None:
         return None
-    held_out = np.where(round_.cells < round_.n_splits, round_.cells, -1)
-    weights = shop.prepared.weights
+    held_out = np.where(round_.fold_parts < round_.n_splits, round_.fold_parts, -1)
+    weights = context.prepared.weights
     return calibrate(kind, scores, data.codes, data.n_classes, weights, held_out)

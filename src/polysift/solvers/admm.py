@@ -32,7 +32,7 @@ import numpy as np
 import scipy.linalg
 
 from polysift.engine.local import Engine
-from polysift.engine.problems import Lane
+from polysift.engine.problems import Problem
 from polysift.engine.sums import SweepSums
 from polysift.runtime.types import FloatArray
 from polysift.solvers.result import Result, Status, as_history
@@ -158,7 +158,7 @@ class Run:
     m : float
         The total weight of these rows.
     without : int or None
-        The cell of rows that it does not learn from.
+        The fold part of rows that it does not learn from.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Run:
         without: int | None = None,
     ) -> None:
         self.factor, self.settings, self.m = factor, settings, m
-        self.lane = Lane(len(Aty), m * settings.beta, settings.relax, without)
+        self.problem = Problem(len(Aty), m * settings.beta, settings.relax, without)
         self.u, self.r, self.g = np.zeros_like(Aty), Aty, np.zeros_like(Aty)
         self.rows: list[dict[str, float]] = []
         self.iterates = 0
@@ -197,7 +197,7 @@ class Run:
     def start_from(self, engine: Engine, u0: FloatArray) -> None:
         """Start from other coefficients, with v = prox(A u0) and w the matching multiplier."""
         self.u = np.array(u0, dtype=float)
-        self.r = engine.sweep([replace(self.lane, relax=1.0)], self.u).r
+        self.r = engine.sweep([replace(self.problem, relax=1.0)], self.u).r
         self.g = -self.r / 2
 
     def step(self, du: FloatArray | None = None) -> None:

@@ -57,7 +57,7 @@ class SampledSums(GramSums):
 
     Attributes
     ----------
-    trace : ndarray of shape (cells,)
+    trace : ndarray of shape (fold parts,)
         The trace of A' Omega A.
     """
 
@@ -65,7 +65,7 @@ class SampledSums(GramSums):
 
     def trace_over(self, without: int | None = None) -> float:
         """Return the trace of the Gram matrix that ``over`` estimates."""
-        return float(sum(x for cell, x in enumerate(self.trace) if cell != without))
+        return float(sum(x for fold_part, x in enumerate(self.trace) if fold_part != without))
 
 
 def sampled_sums(
@@ -112,7 +112,7 @@ def _by_leverage(
     """Return the draw of the second sample, by a first one."""
     first, chance = _first_sample(engine, sample)
     picked, held = first.split(HELD_OUT)
-    G = _gram(engine, picked.in_one_cell(), pool, monitor)[0]
+    G = _gram(engine, picked.in_one_fold_part(), pool, monitor)[0]
     G *= HELD_OUT / FIRST
     factor = factorise(G, settings).cholesky[0]
     # With G + rho I = R'R and z of entries N(0, 1), |a'R^-1 z|^2 is a'(G + rho I)^-1 a on average.
@@ -138,17 +138,17 @@ def _first_sample(engine: Engine, sample: Sample) -> tuple[Picked, float]:
 
 
 def _gram(engine: Engine, picked: Picked, pool: Pool, monitor: Monitor) -> FloatArray:
-    """Return the Gram matrix of picked rows, counted as often as they stand for, for each cell."""
+    """Return the Gram matrices of picked rows, counted as often as they stand for."""
     n = picked.Aty.shape[1]
     G, work = np.zeros((len(picked.trace), n, n)), Workspace()
 
     def blocks() -> Iterator[tuple[int, None]]:
-        for cell in range(len(G)):
-            own = [i for i, c in enumerate(picked.cells) if c == cell]
+        for fold_part in range(len(G)):
+            own = [i for i, c in enumerate(picked.fold_parts) if c == fold_part]
             parts = [picked.X[i] for i in own]
             counts = np.concatenate([np.empty(0), *(picked.counts[i] for i in own)])
             for rows, A in feature_blocks(engine.features, parts, n, panel_rows(n), pool):
-                add_gram(G[cell], A, counts[slice(*rows)], pool, work)
+                add_gram(G[fold_part], A, counts[slice(*rows)], pool, work)
                 yield len(A), None
 
     for _ in monitor.watch("Gram matrix", picked.n_rows, blocks()):
@@ -289,7 +289,7 @@ def _solved(
     begun = zip(runs, pool.map(begin, runs), strict=True)
     careful = [(run, steps) for run, steps in begun if steps is not None]
     while left := [(run, steps) for run, steps in careful if not steps.done]:
-        GP = engine.product([run.lane for run, _ in left], np.hstack([s.P for _, s in left]))
+        GP = engine.product([run.problem for run, _ in left], np.hstack([s.P for _, s in left]))
         parts = zip(left, np.hsplit(GP, len(left)), strict=True)
         for _ in pool.map(lambda item: item[0][1].absorb(item[1]), parts):
             pass

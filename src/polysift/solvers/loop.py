@@ -174,16 +174,16 @@ class Batch:
         runs = self._active()
         if not runs:
             return
-        u = np.zeros((max(run.lane.n for run in runs), sum(run.u.shape[1] for run in runs)))
+        u = np.zeros((max(run.problem.n for run in runs), sum(run.u.shape[1] for run in runs)))
         K = runs[0].u.shape[1]
         for i, run in enumerate(runs):
-            u[: run.lane.n, i * K : (i + 1) * K] = run.u
-        swept = self._engine.sweep([run.lane for run in runs], u)
+            u[: run.problem.n, i * K : (i + 1) * K] = run.u
+        swept = self._engine.sweep([run.problem for run in runs], u)
         seconds = self._seconds()["seconds"]
 
         def absorb(item: tuple[int, Any]) -> None:
             i, run = item
-            run.absorb(swept.of_lane(i, run.lane.n), seconds)
+            run.absorb(swept.of_problem(i, run.problem.n), seconds)
 
         for _ in self._pool.map(absorb, enumerate(runs)):
             pass
@@ -289,7 +289,7 @@ CALIBRATION_FOLDS = 5
 def new_run(
     sums: GramSums, settings: Callable[[float], Settings], m: float, without: int | None = None
 ) -> AnyRun:
-    """Return a run over all rows but those of one cell, of total weight m."""
+    """Return a run over all rows but those of one fold part, of total weight m."""
     G, Aty = sums.over(without)
     chosen = settings(m)
     return begin_run(factorise(G, chosen, sums.trace_over(without)), Aty, chosen, m, without)
@@ -307,7 +307,7 @@ def solve_with_folds(
     name: str = "solver",
     hook: IterationHook | None = None,
 ) -> tuple[Result, FloatArray]:
-    """Run the ADMM over all rows and, in the same sweeps, without each fold (a cell of rows).
+    """Run the ADMM over all rows and, in the same sweeps, without each fold (a fold part of rows).
 
     Returns the result of the former, and the scores (m, K) of each row by the run without its
     fold, if there are folds.
@@ -336,5 +336,5 @@ def solve_with_folds(
     monitor.lift()
     if not n_folds:
         return runs[0].result(), np.empty((0, 0))
-    scores = engine.scores([runs[0].lane], [run.coefficients() for run in runs[1:]])
+    scores = engine.scores([runs[0].problem], [run.coefficients() for run in runs[1:]])
     return runs[0].result(), np.asarray(scores)

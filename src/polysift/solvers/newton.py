@@ -27,7 +27,7 @@ import numpy as np
 import scipy.linalg
 
 from polysift.engine.local import Engine
-from polysift.engine.problems import Lane
+from polysift.engine.problems import Problem
 from polysift.engine.sums import SmoothSums
 from polysift.losses import FULL, STEPS
 from polysift.runtime.types import FloatArray
@@ -261,7 +261,7 @@ class NewtonRun:
     m : float
         The total weight of these rows.
     without : int or None
-        The cell of rows that it does not learn from.
+        The fold part of rows that it does not learn from.
     """
 
     def __init__(
@@ -280,7 +280,7 @@ class NewtonRun:
         self.columns = [self._fresh(k) for k in range(K)]
         self.u = np.zeros_like(Aty)
         self.without = without
-        self.lane = Lane(n, 1.0, 1.0, without)
+        self.problem = Problem(n, 1.0, 1.0, without)
         self.rows: list[dict[str, float]] = []
         self.iterates, self.products = 0, 0
         self.status: Status | None = None
@@ -321,7 +321,7 @@ class NewtonRun:
             line = column.delta if column.trial and not column.done else 0.0
             line = line if column.begun or column.done else -1.0  # a multiplier to begin with
             smoothing.append((column.delta if column.done else column.next_delta, line))
-        self.lane = Lane(self.lane.n, 1.0, 1.0, self.without, tuple(smoothing))
+        self.problem = Problem(self.problem.n, 1.0, 1.0, self.without, tuple(smoothing))
         self.u = u
         self.iterates += 1
 
@@ -379,7 +379,7 @@ class NewtonRun:
                 if not column.done or column.since == 0:
                     continue  # else a Hessian has the last word
             least = column.curved / self._drawn(engine.n_rows)
-            column.refresh(engine.curvature(self.lane, number, k, least, self._T), self.m)
+            column.refresh(engine.curvature(self.problem, number, k, least, self._T), self.m)
             column.aim(self.settings.tol)
         self.rows[-1]["dual_residual"] = float(np.max([c.left() for c in self.columns]))
         if all(column.done for column in self.columns):
@@ -390,12 +390,12 @@ class NewtonRun:
 
     def _due(self, column: Column, rows: int) -> bool:
         """Return whether a Hessian is worth its price, or the steps are bad without one."""
-        price = min(self._drawn(rows), rows) * self.lane.n / (RATIO * rows)
+        price = min(self._drawn(rows), rows) * self.problem.n / (RATIO * rows)
         return column.since * DEAR >= price or column.taken < CUT
 
     def _drawn(self, rows: int) -> float:
         """Return of how many rows, of those that a pass visits, a Hessian is made."""
-        n, (least, most) = self.lane.n, DRAWN
+        n, (least, most) = self.problem.n, DRAWN
         return n * min(max(RATIO * rows / n**2, least), most)
 
     def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:

@@ -28,7 +28,7 @@ FITTED = 0.5
 """Centers per row: a loss of less says more of the rows that were drawn than of all."""
 
 
-def rehearse(
+def fit_subsample(
     engine: Engine,
     data: TrainingSet,
     draw: Draw,
@@ -54,7 +54,7 @@ def rehearse(
     settings : callable
         Takes a total weight of rows.
     folds : sequence of int or None
-        The cell of rows that each run leaves out.
+        The fold part of rows that each run leaves out.
     pool : Pool
         Threads.
     monitor : Monitor
@@ -86,9 +86,9 @@ def _training_set(picked: Picked, data: TrainingSet) -> TrainingSet:
     """Return picked rows as a training set, in which they count as often as they stand for."""
     sparse = sp.issparse(picked.X[0])
     source = ArraySource(sp.vstack(picked.X, format="csr") if sparse else np.vstack(picked.X))
-    cells = None
-    if data.n_cells > 1:
+    fold_parts = None
+    if data.n_fold_parts > 1:
         lengths = [len(counts) for counts in picked.counts]
-        cells = np.repeat(np.array(picked.cells, np.int64), lengths)
+        fold_parts = np.repeat(np.array(picked.fold_parts, np.int64), lengths)
     codes, counts = np.concatenate(picked.codes), np.concatenate(picked.counts)
-    return TrainingSet(source, codes, data.n_classes, counts, cells, data.n_cells)
+    return TrainingSet(source, codes, data.n_classes, counts, fold_parts, data.n_fold_parts)

@@ -303,15 +303,15 @@ def _reliability(
     p: FloatArray, hit: FloatArray, weights: FloatArray, n_bins: int
 ) -> dict[str, FloatArray]:
     """Return mean probability, share of hits and weight of each bin that is not empty."""
-    distinct, place = np.unique(p, return_inverse=True)
-    weight = np.bincount(place, weights, len(distinct))
+    distinct, position = np.unique(p, return_inverse=True)
+    weight = np.bincount(position, weights, len(distinct))
     # Equal probabilities share a bin, that of their middle rank: the order of rows must not matter.
     middle = (np.cumsum(weight) - weight / 2) / weight.sum()
     group = np.minimum((middle * n_bins).astype(int), n_bins - 1)
-    place = np.unique(group, return_inverse=True)[1][place]
-    weight = np.bincount(place, weights)
+    position = np.unique(group, return_inverse=True)[1][position]
+    weight = np.bincount(position, weights)
     return {
-        "predicted": np.bincount(place, weights * p) / weight,
-        "observed": np.bincount(place, weights * hit) / weight,
+        "predicted": np.bincount(position, weights * p) / weight,
+        "observed": np.bincount(position, weights * hit) / weight,
         "weight": weight,
     }

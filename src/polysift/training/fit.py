@@ -13,8 +13,8 @@ import numpy as np
 
 from polysift.data.labels import find_encoding
 from polysift.data.source import DataSource, TrainingSet
-from polysift.engine.backend import HERE, Place
-from polysift.engine.budget import Resources, Shape
+from polysift.engine.backend import LOCAL, Backend
+from polysift.engine.budget import Execution, Shape
 from polysift.engine.local import Engine
 from polysift.engine.sampling import Draw
 from polysift.features.feature_map import FeatureMap, build_feature_map, refuse_overflow
@@ -32,10 +32,10 @@ from polysift.solvers.loop import (
 )
 from polysift.solvers.newton import NewtonRun
 from polysift.solvers.result import Result
-from polysift.solvers.warm_start import rehearse
+from polysift.solvers.warm_start import fit_subsample
 from polysift.training.calibration import Calibration, calibrate
 from polysift.training.folds import stratified_folds
-from polysift.training.plan import Job, plan, resources_for, shape_of
+from polysift.training.plan import Job, execution_for, plan, shape_of
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,12 @@ def prepare(
     source: DataSource,
     questions: Questions,
     class_weight: Any,
-    place: Place,
+    backend: Backend,
     pool: Pool,
     monitor: Monitor,
 ) -> Prepared:
     """Survey the rows and encode their labels."""
-    found = place.survey(source, questions, pool, monitor)
+    found = backend.survey(source, questions, pool, monitor)
     parts, found.labels = found.labels, []
     encoding = find_encoding(parts, class_weight, source.target)
     marks = tuple(_mark(words) for words in zip(*(part.digests for part in parts), strict=True))
@@ -138,20 +138,20 @@ def train(
     ``start`` takes the classes found and returns what to go on from; ``hook`` takes the feature map
     and the classes and returns who is told of iterations.
     """
-    place = job.place
-    resources = place.fit_in(
+    backend = job.backend
+    execution = backend.fit_in(
         job.memory_limit, shape_of(source, job, 2, source.has_weights), job.threads
     )
     checkpoint = None
     with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
         try:
-            with Pool(resources.threads, resources.in_flight) as pool:
+            with Pool(execution.threads, execution.in_flight) as pool:
                 questions = job.spec.questions(
                     source.n_features, labels=True, digest=job.checkpoint is not None
                 )
-                gather = place.gathers or job.calibration is not None
+                gather = backend.gathers or job.calibration is not None
                 questions = replace(questions, gather=gather)
-                prepared = prepare(source, questions, job.class_weight, place, pool, monitor)
+                prepared = prepare(source, questions, job.class_weight, backend, pool, monitor)
             data, classes, found = prepared.data, prepared.classes, prepared.found
             begin = None if start is None else start(classes)
             if begin is None:
@@ -165,9 +165,9 @@ def train(
             del found
             told = None if hook is None else hook(feature_map, classes)
             shape = shape_of(source, job, len(classes), data.weighted)
-            resources = resources_for(job, shape, source)
-            with Pool(resources.threads, resources.in_flight) as pool:
-                means = _Means(place, pool, resources, monitor, checkpoint, shape)
+            execution = execution_for(job, shape, source)
+            with Pool(execution.threads, execution.in_flight) as pool:
+                means = _Means(backend, pool, execution, monitor, checkpoint, shape)
                 if job.calibration is None:
                     result = _solve(data, feature_map, job, begin, means, told)
                     calibration = None
@@ -180,13 +180,13 @@ def train(
         finally:
             if checkpoint is not None:
                 checkpoint.close()
-    summary = summarise(prepared, resources, job.memory_limit, monitor, place.workers)
-    summary["expected_memory"] = place.peak_bytes(shape, resources)
+    summary = summarise(prepared, execution, job.memory_limit, monitor, backend.workers)
+    summary["expected_memory"] = backend.peak_bytes(shape, execution)
     return Trained(feature_map, classes, result, monitor.timings(), summary, calibration)
 
 
 def summarise(
-    prepared: Prepared, resources: Resources, memory_limit: int, monitor: Monitor, workers: int
+    prepared: Prepared, execution: Execution, memory_limit: int, monitor: Monitor, workers: int
 ) -> dict[str, Any]:
     """Return what a model was trained on and with, as plain values."""
     source = prepared.data.source
@@ -195,7 +195,7 @@ def summarise(
         "class_counts": prepared.counts,
         "dtype": str(source.dtype),
         "origin": source.origin,
-        "threads": resources.threads,
+        "threads": execution.threads,
         "workers": workers,
         "memory_limit": memory_limit,
         "expected_memory": None,
@@ -207,24 +207,24 @@ def summarise(
 class _Means:
     """What a solver works with."""
 
-    place: Place
+    backend: Backend
     pool: Pool
-    resources: Resources
+    execution: Execution
     monitor: Monitor
     checkpoint: Checkpoint | None
     shape: Shape
 
     def engine(self, data: TrainingSet, feature_map: FeatureMap) -> Engine:
-        return self.place.engine(
+        return self.backend.engine(
             data,
             feature_map,
             self.pool,
-            self.resources,
+            self.execution,
             monitor=self.monitor,
             checkpoint=self.checkpoint,
         )
 
-    def rehearsed(
+    def subsampled(
         self,
         engine: Engine,
         data: TrainingSet,
@@ -233,16 +233,16 @@ class _Means:
         folds: Sequence[int | None],
     ) -> list[NewtonRun] | None:
         """Return runs of Newton's method over some of the rows, where that pays."""
-        rows, dtype = self.shape.rehearsal, data.source.dtype
+        rows, dtype = self.shape.subsample, data.source.dtype
         if not rows:
             return None
-        few = replace(self.shape, rows=rows, unit_bytes=0, rehearsal=0)
-        resources = resources_for(replace(job, place=HERE), few, data.source)
+        few = replace(self.shape, rows=rows, unit_bytes=0, subsample=0)
+        execution = execution_for(replace(job, backend=LOCAL), few, data.source)
 
         def engine_for(some: TrainingSet) -> Engine:
-            return HERE.engine(some, feature_map, self.pool, resources, monitor=self.monitor)
+            return LOCAL.engine(some, feature_map, self.pool, execution, monitor=self.monitor)
 
-        return rehearse(
+        return fit_subsample(
             engine,
             data,
             Draw(job.spec.seed, rows / self.shape.rows),
@@ -263,7 +263,7 @@ def _solve(
     hook: IterationHook | None,
 ) -> Result:
     engine = means.engine(data, feature_map)
-    former = means.rehearsed(engine, data, feature_map, job, [None]) if begin is None else None
+    former = means.subsampled(engine, data, feature_map, job, [None]) if begin is None else None
     return solve(
         engine,
         job.settings(data.total_weight(), data.source.dtype),
@@ -286,10 +286,10 @@ def _solve_calibrated(
 ) -> tuple[Result, Calibration]:
     data, weights = prepared.data, prepared.weights
     folds = stratified_folds(data.codes, weights, CALIBRATION_FOLDS)
-    data = replace(data, cells=folds.cells, n_cells=folds.n_cells)
+    data = replace(data, fold_parts=folds.fold_parts, n_fold_parts=folds.n_fold_parts)
     engine = means.engine(data, feature_map)
-    cells = [None, *range(folds.n_splits)]
-    sums = means.rehearsed(engine, data, feature_map, job, cells) or gram_sums(
+    fold_parts = [None, *range(folds.n_splits)]
+    sums = means.subsampled(engine, data, feature_map, job, fold_parts) or gram_sums(
         engine,
         job.settings(data.total_weight(), data.source.dtype),
         means.shape.sample,
@@ -309,7 +309,7 @@ def _solve_calibrated(
     )
     assert job.calibration is not None
     return result, calibrate(
-        job.calibration, scores, data.codes, data.n_classes, weights, folds.cells
+        job.calibration, scores, data.codes, data.n_classes, weights, folds.fold_parts
     )
 
 

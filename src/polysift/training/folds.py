@@ -2,8 +2,8 @@
 
 A round is a run of splits whose test parts do not overlap, and whose training parts are all the
 other rows: k-fold cross-validation is one round, repeated k-fold one per repetition. The rows of a
-round fall into cells, one per test part and one for the rows that are always learned from, so that
-the Gram matrices of the cells, from one pass, add up to that of any training part.
+round fall into fold parts, one per test part and one for the rows that are always learned from, so
+that the Gram matrices of the parts, from one pass, add up to that of any training part.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Round:
 
     Attributes
     ----------
-    cells : ndarray of shape (m,)
+    fold_parts : ndarray of shape (m,)
         The split that each row is held out in; ``n_splits`` for a row that never is, and -1 for
         one that takes no part.
     n_splits : int
@@ -37,14 +37,14 @@ class Round:
         Whether every row of positive weight takes part.
     """
 
-    cells: IntArray
+    fold_parts: IntArray
     n_splits: int
     complete: bool
 
     @property
-    def n_cells(self) -> int:
-        """The number of cells, with that of rows which are always learned from."""
-        return self.n_splits + bool((self.cells == self.n_splits).any())
+    def n_fold_parts(self) -> int:
+        """The number of fold parts, with that of rows which are always learned from."""
+        return self.n_splits + bool((self.fold_parts == self.n_splits).any())
 
 
 def stratified_folds(codes: IntArray, weights: FloatArray | None, k: int) -> Round:
@@ -52,15 +52,15 @@ def stratified_folds(codes: IntArray, weights: FloatArray | None, k: int) -> Rou
     present = np.arange(len(codes)) if weights is None else np.flatnonzero(weights > 0)
     counts = np.bincount(codes[present])
     fewest = int(counts.min())
-    cells = np.full(len(codes), -1, dtype=np.int32)
+    fold_parts = np.full(len(codes), -1, dtype=np.int32)
     if fewest >= k:
         splits = StratifiedKFold(k).split(np.empty((len(present), 0)), codes[present])
         for fold, (_, test) in enumerate(splits):
-            cells[present[test]] = fold
+            fold_parts[present[test]] = fold
     else:  # a rare class: deal the rows out, class after class
         order = np.argsort(codes[present], kind="stable")
-        cells[present[order]] = np.arange(len(present)) % k
-    return Round(cells, k, True)
+        fold_parts[present[order]] = np.arange(len(present)) % k
+    return Round(fold_parts, k, True)
 
 
 def make_rounds(
@@ -194,25 +194,25 @@ def _check_split(
 
 def _rounds(splits: list[Split], present: Any) -> Iterable[Round]:
     """Put consecutive splits together as long as they fit."""
-    cells = np.empty(0, dtype=np.int32)  # -2 for a row that has not been in a test part yet
+    fold_parts = np.empty(0, dtype=np.int32)  # -2 for a row that has not been in a test part yet
     count = 0
     for train, test in splits:
         both = np.zeros(len(present), dtype=bool)
         both[train] = both[test] = True
-        if count and np.array_equal(both, cells != -1) and (cells[test] == -2).all():
-            cells[test] = count
+        if count and np.array_equal(both, fold_parts != -1) and (fold_parts[test] == -2).all():
+            fold_parts[test] = count
             count += 1
             continue
         if count:
-            yield _finished(cells, count, present)
-        cells = np.where(both, np.int32(-2), np.int32(-1))
-        cells[test] = 0
+            yield _finished(fold_parts, count, present)
+        fold_parts = np.where(both, np.int32(-2), np.int32(-1))
+        fold_parts[test] = 0
         count = 1
-    yield _finished(cells, count, present)
+    yield _finished(fold_parts, count, present)
 
 
-def _finished(cells: IntArray, count: int, present: Any) -> Round:
-    cells[cells == -2] = count
-    complete = bool((cells[present] >= 0).all())
-    cells[~present] = -1
-    return Round(cells, count, complete)
+def _finished(fold_parts: IntArray, count: int, present: Any) -> Round:
+    fold_parts[fold_parts == -2] = count
+    complete = bool((fold_parts[present] >= 0).all())
+    fold_parts[~present] = -1
+    return Round(fold_parts, count, complete)

@@ -11,7 +11,7 @@ from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
 from polysift.data.source import DataSource
-from polysift.engine.backend import HERE, Place
+from polysift.engine.backend import LOCAL, Backend
 from polysift.engine.budget import parse_memory_limit
 from polysift.features.feature_map import check_map_spec
 from polysift.runtime.checkpoints import digest, stored_seed
@@ -146,16 +146,16 @@ def check_engine(engine: Any) -> None:
         )
 
 
-def place_of(engine: Any) -> Place:
+def backend_of(engine: Any) -> Backend:
     """Return where to work, by the parameter ``engine``."""
     check_engine(engine)
     if engine == "local":
-        return HERE
+        return LOCAL
     if engine == "ray":
         from polysift.cluster.ray_cluster import RayCluster
 
         engine = RayCluster()
-    return cast(Place, engine.open())
+    return cast(Backend, engine.open())
 
 
 def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
@@ -177,7 +177,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
         parameters=parameters,
         show=bool(estimator.verbose),
         calibration=estimator.calibration,
-        place=place_of(estimator.engine),
+        backend=backend_of(estimator.engine),
         gram=estimator.gram,
     )
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import ArraySource, DataSource, TrainingSet
-from polysift.engine.backend import HERE, Place
-from polysift.engine.budget import Resources, Shape, megabytes, state_bytes
+from polysift.engine.backend import LOCAL, Backend
+from polysift.engine.budget import Execution, Shape, megabytes, state_bytes
 from polysift.engine.compiled import worthwhile
 from polysift.engine.local import LocalEngine
-from polysift.engine.problems import Lane
-from polysift.engine.sampling import FIRST, ROUGH, Sample, rehearsal_rows, sample_of, sampling_pays
+from polysift.engine.problems import Problem
+from polysift.engine.sampling import FIRST, ROUGH, Sample, sample_of, sampling_pays, subsample_rows
 from polysift.features.feature_map import MapSpec, build_feature_map
 from polysift.features.scalers import needs_sketch
 from polysift.features.survey import checked_labels, survey
@@ -137,7 +137,7 @@ def expected_sweeps(settings: Settings, rows: int, centers: int, dtype: Any) -> 
     """
     if settings.newton:
         passes = NEWTON_PASSES
-        if rehearsal_rows(rows, centers):
+        if subsample_rows(rows, centers):
             passes = NEWTON_PASSES_ROUGH if settings.tol >= ROUGH else NEWTON_PASSES_LATE
         return min(settings.max_iter, passes)
     if settings.until_converged:
@@ -152,10 +152,10 @@ def expected_sweeps(settings: Settings, rows: int, centers: int, dtype: Any) -> 
 def forecast(
     source: DataSource,
     shape: Shape,
-    resources: Resources,
+    execution: Execution,
     settings: Settings,
     *,
-    place: Place,
+    backend: Backend,
     spec: MapSpec,
     classes: int,
     memory_limit: int,
@@ -169,15 +169,15 @@ def forecast(
     sample = shape.sample
     taken = 0 if sample is None else sample.first + sample.second
     products = 0 if sample is None else PRODUCTS
-    by_workers, share = place.workers > 0, max(place.workers * place.threads, 1)
-    calibrated = Resources(1, 1) if by_workers else resources
+    by_workers, share = backend.workers > 0, max(backend.workers * backend.threads, 1)
+    calibrated = Execution(1, 1) if by_workers else execution
     look, gram, sweep = _calibrate(shape, calibrated, spec, source.dtype)
     reading = _reading_seconds(source) / share
-    scoring = 1 if shape.lanes > 1 else 0  # scores out of fold
+    scoring = 1 if shape.problems > 1 else 0  # scores out of fold
     passes = 2 + sweeps + scoring + (products + 1 if taken else 0)
     factor = shape.centers**3 / 3 * gram / max(shape.centers, 1) ** 2  # the Cholesky factor
     rows = shape.rows / share
-    again = reading * (1 if resources.store else sweeps)  # features that are kept need no rows
+    again = reading * (1 if execution.store else sweeps)  # features that are kept need no rows
     phases = {
         "survey": rows * look + reading,
         "Gram matrix": rows * gram + reading,
@@ -185,10 +185,10 @@ def forecast(
     }
     if settings.newton:  # Hessians cost about as much as passes
         phases["curvature"] = phases["sweep"]
-    if shape.rehearsal:
+    if shape.subsample:
         phases["sample"] = reading
-        phases["Gram matrix"] = shape.rehearsal * gram
-        phases["sweep"] += NEWTON_PASSES * shape.rehearsal * sweep
+        phases["Gram matrix"] = shape.subsample * gram
+        phases["sweep"] += NEWTON_PASSES * shape.subsample * sweep
     if taken:
         phases["sample"] = rows * sweep + 2 * reading
         phases["Gram matrix"] = (taken + shape.centers * FIRST) * gram
@@ -199,18 +199,18 @@ def forecast(
         features=shape.features,
         centers=shape.centers,
         classes=classes,
-        threads=resources.threads,
-        shards_in_flight=resources.in_flight,
-        spilled=resources.spill,
-        peak_memory=place.peak_bytes(shape, resources),
+        threads=execution.threads,
+        shards_in_flight=execution.in_flight,
+        spilled=execution.spill,
+        peak_memory=backend.peak_bytes(shape, execution),
         memory_limit=memory_limit,
-        disk=disk + (state_bytes(shape) if resources.spill else 0),
+        disk=disk + (state_bytes(shape) if execution.spill else 0),
         passes=passes,
         feature_evaluations=shape.rows * shape.centers * (1 + sweeps + products),
         seconds=seconds,
         seconds_by_phase=phases,
-        workers=place.workers,
-        worker_memory=place.worker_bytes(shape, resources),
+        workers=backend.workers,
+        worker_memory=backend.worker_bytes(shape, execution),
         sample=taken,
     )
 
@@ -228,7 +228,7 @@ class _Sample(ArraySource):
 
 
 def _calibrate(
-    shape: Shape, resources: Resources, spec: MapSpec, dtype: np.dtype[Any]
+    shape: Shape, execution: Execution, spec: MapSpec, dtype: np.dtype[Any]
 ) -> tuple[float, float, float]:
     """Return seconds per row of the survey, the Gram matrix and a sweep, on random rows."""
     d, K = shape.features, shape.columns
@@ -236,15 +236,15 @@ def _calibrate(
         max(2048, int(2e9 / shape.centers**2)), shape.rows // len(shard_spans(shape.rows))
     )
     shard_rows = max(1, min(shard_rows, 2**22 // d))  # wide rows are not made dense by the million
-    count = resources.threads * (2 if shape.centers < 1000 else 1)
+    count = execution.threads * (2 if shape.centers < 1000 else 1)
     rows = shard_rows * count
     rng = np.random.default_rng(0)
     sample = _Sample(rng.random((rows, d), dtype=dtype.type), count)
     data = TrainingSet(sample, rng.integers(0, max(K, 2), rows), max(K, 2))
-    if shape.cells > 1:
-        cells = rng.integers(0, shape.cells, rows)
-        data = replace(data, cells=cells, n_cells=shape.cells)
-    with single_threaded_blas(), Pool(resources.threads, resources.in_flight) as pool:
+    if shape.fold_parts > 1:
+        fold_parts = rng.integers(0, shape.fold_parts, rows)
+        data = replace(data, fold_parts=fold_parts, n_fold_parts=shape.fold_parts)
+    with single_threaded_blas(), Pool(execution.threads, execution.in_flight) as pool:
         began = perf_counter()
         found = survey(sample, spec.questions(d, labels=False), pool)
         surveyed = perf_counter()
@@ -253,19 +253,22 @@ def _calibrate(
             data,
             made,
             pool,
-            store=resources.store,
-            fused=resources.fused,
-            precise=resources.precise,
+            store=execution.store,
+            fused=execution.fused,
+            precise=execution.precise,
         )
-        engine.begin(shape.lanes)
-        u = np.tile(engine.gram().Aty[0] * 0.0, shape.lanes)
-        lanes = [Lane(len(u), 1.0, 1.0, lane - 1 if lane else None) for lane in range(shape.lanes)]
+        engine.begin(shape.problems)
+        u = np.tile(engine.gram().Aty[0] * 0.0, shape.problems)
+        problems = [
+            Problem(len(u), 1.0, 1.0, problem - 1 if problem else None)
+            for problem in range(shape.problems)
+        ]
         # The first touch of the buffers is not the rule, nor is what compiles a loop, of which
         # there is another one over features that are kept.
-        for _ in range(2 if resources.store else 1):
-            engine.sweep(lanes, u)
+        for _ in range(2 if execution.store else 1):
+            engine.sweep(problems, u)
         touched = perf_counter()
-        engine.sweep(lanes, u)
+        engine.sweep(problems, u)
         swept = perf_counter()
         engine.gram()
         done = perf_counter()
@@ -322,7 +325,7 @@ class Job:
         Whether to show progress.
     calibration : str or None
         How to make probabilities of out-of-fold scores, if at all.
-    place : Place
+    backend : Backend
         Where the work is done.
     gram : str
         Whether the Gram matrix is "exact", "sampled", or "auto".
@@ -338,7 +341,7 @@ class Job:
     parameters: dict[str, Any]
     show: bool
     calibration: str | None = None
-    place: Place = HERE
+    backend: Backend = LOCAL
     gram: str = "exact"
 
 
@@ -350,13 +353,13 @@ def plan(source: DataSource, job: Job) -> Forecast:
     classes = max(len(np.unique(np.concatenate(labels))), 2)
     weighted = source.has_weights or job.class_weight is not None
     shape = shape_of(source, job, classes, weighted)
-    resources = resources_for(job, shape, source)
+    execution = execution_for(job, shape, source)
     return forecast(
         source,
         shape,
-        resources,
+        execution,
         job.settings(float(source.n_rows), source.dtype),
-        place=job.place,
+        backend=job.backend,
         spec=job.spec,
         classes=classes,
         memory_limit=job.memory_limit,
@@ -364,16 +367,16 @@ def plan(source: DataSource, job: Job) -> Forecast:
     )
 
 
-def resources_for(job: Job, shape: Shape, source: DataSource) -> Resources:
+def execution_for(job: Job, shape: Shape, source: DataSource) -> Execution:
     """Return how to work; keeping the features pays over the many sweeps of the converged mode."""
     settings = job.settings(1.0, source.dtype)
     many = settings.until_converged
-    if shape.rehearsal and settings.tol >= ROUGH:  # some of the rows do nearly all
+    if shape.subsample and settings.tol >= ROUGH:  # some of the rows do nearly all
         many = False
-    resources = job.place.fit_in(job.memory_limit, shape, job.threads, store=many)
+    execution = job.backend.fit_in(job.memory_limit, shape, job.threads, store=many)
     per_row = shape.centers + (SLOPES if settings.newton else 0)
     fused = worthwhile(shape.rows, per_row, settings.max_iter)
-    return replace(resources, fused=fused, precise=settings.newton)
+    return replace(execution, fused=fused, precise=settings.newton)
 
 
 def shape_of(source: DataSource, job: Job, classes: int, weighted: bool) -> Shape:
@@ -388,10 +391,10 @@ def shape_of(source: DataSource, job: Job, classes: int, weighted: bool) -> Shap
         quantiles=needs_sketch(job.spec.scaler),
     )
     if job.settings(1.0, source.dtype).newton:
-        few = rehearsal_rows(shape.rows, shape.centers)
-        shape = replace(shape, itemsize=8, curved=True, rehearsal=few)
+        few = subsample_rows(shape.rows, shape.centers)
+        shape = replace(shape, itemsize=8, curved=True, subsample=few)
     if job.calibration is not None:
-        shape = replace(shape, cells=CALIBRATION_FOLDS, lanes=1 + CALIBRATION_FOLDS)
+        shape = replace(shape, fold_parts=CALIBRATION_FOLDS, problems=1 + CALIBRATION_FOLDS)
     return replace(shape, sample=sample_for(job, shape, source))
 
 
@@ -401,6 +404,6 @@ def sample_for(job: Job, shape: Shape, source: DataSource) -> Sample | None:
     if job.gram == "exact" or sample is None or shape.curved:
         return None
     many = job.settings(1.0, source.dtype).until_converged
-    columns = shape.columns * shape.lanes
+    columns = shape.columns * shape.problems
     pays = sampling_pays(sample, shape.centers, shape.features, columns, converged=many)
     return sample if pays or job.gram == "sampled" else None

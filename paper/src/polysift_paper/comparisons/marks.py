@@ -130,7 +130,7 @@ def _ticks(ends: tuple[float, float], shares: Sequence[float], apart: float) -> 
     return found
 
 
-def stretch(ax: Any, shares: Sequence[float], *, percent: bool) -> None:
+def partition(ax: Any, shares: Sequence[float], *, percent: bool) -> None:
     """Give both axes one scale that spreads what is close to 1, and draw y = x."""
     first, last = _forward(min(shares)), _forward(max(shares))
     edge = 0.05 * (last - first) + 0.03

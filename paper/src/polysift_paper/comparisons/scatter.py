@@ -15,8 +15,8 @@ from polysift_paper.comparisons.marks import (
     empty,
     legend_of_sets,
     look,
+    partition,
     set_colours,
-    stretch,
 )
 from polysift_paper.comparisons.printed import SYSTEMS, printed
 from polysift_paper.comparisons.summary import Lines, figure, methods_of, sets_of
@@ -57,7 +57,7 @@ def _rivals_panel(ax: Any, lines: Lines, kind: str, mine: str, rivals: Sequence[
     name = NAMES[kind]
     name_axes(ax, f"{name} of the rival", f"{name} of {method_title(mine)}")
     if shown:
-        stretch(ax, shown, percent=kind == "accuracy")
+        partition(ax, shown, percent=kind == "accuracy")
     else:
         empty(ax)
 
@@ -94,7 +94,7 @@ def draw_against_paper(lines: Lines) -> Any:
         shown += _points(left, points, system, size=150 if system == "fpc" else 42, **style)
     name_axes(left, "accuracy in the paper (%)", "our accuracy (%)", "All systems")
     if shown:
-        stretch(left, shown, percent=True)
+        partition(left, shown, percent=True)
     else:
         empty(left)
     _differences_panel(right, lines, sets)

@@ -215,12 +215,12 @@ def test_a_folder_serves_one_fit_at_a_time(tmp_path):
 
 
 def test_a_spilled_state_is_resumed(tmp_path, monkeypatch):
-    from polysift.engine.backend import LocalPlace
-    from polysift.engine.budget import Resources
+    from polysift.engine.backend import LocalBackend
+    from polysift.engine.budget import Execution
 
     expected = classifier().fit(X, Y).coef_
-    spilled = staticmethod(lambda *_, **__: Resources(2, 4, spill=True))
-    monkeypatch.setattr(LocalPlace, "fit_in", spilled)
+    spilled = staticmethod(lambda *_, **__: Execution(2, 4, spill=True))
+    monkeypatch.setattr(LocalBackend, "fit_in", spilled)
     first = classifier(checkpoint=tmp_path).fit(X, Y)
     again = classifier(checkpoint=tmp_path).fit(X, Y)
     np.testing.assert_array_equal(first.coef_, expected)

@@ -17,13 +17,13 @@ from sklearn.exceptions import ConvergenceWarning
 import solving
 from clusters import Shaky
 from polysift import FPCClassifier
-from polysift.cluster.engine import DistributedEngine
+from polysift.cluster.engine import ClusterEngine
 from polysift.cluster.held_rows import Pieces
-from polysift.cluster.partitions import cut_into_stretches
+from polysift.cluster.partitions import cut_into_partitions
 from polysift.data.source import ArraySource
 from polysift.engine import compiled
 from polysift.engine.local import LocalEngine
-from polysift.engine.problems import Lane
+from polysift.engine.problems import Problem
 from polysift.features.feature_map import BlockFeatures, MapSpec, build_feature_map
 from polysift.features.survey import survey
 from polysift.runtime.parallel import Pool
@@ -73,7 +73,7 @@ def test_gram_and_sweep_are_numpys_to_rounding(m, d, n, degree, dtype):
     np.testing.assert_allclose(found.G, expected.G, rtol=rtol)
     np.testing.assert_allclose(found.Aty, expected.Aty, rtol=0, atol=rtol * expected.Aty.max() * m)
     u = np.random.default_rng(1).normal(size=(n, 1)) / expected.G.max() ** 0.5 * m**0.5
-    for lane in (Lane(n, 0.1, 1.7), Lane(n, float(m), 1.0)):
+    for lane in (Problem(n, 0.1, 1.7), Problem(n, float(m), 1.0)):
         assert_alike(swept(fused, [lane], u), swept(plain, [lane], u), dtype)
     found, expected = ({"Gu": e.product([lane], u)} for e in (fused, plain))
     assert_alike(found, expected, dtype)
@@ -95,7 +95,7 @@ def test_scaling(kind, dtype):
     same = np.testing.assert_array_equal
     if kind == "quantile":
         same = partial(np.testing.assert_allclose, rtol=1e-6 if dtype == np.float32 else 1e-12)
-    fused = compiled.FusedRows(features)
+    fused = compiled.CompiledRows(features)
     rows.flags.writeable = False
     for given in (rows, np.asfortranarray(rows), rows[::-1][::-1]):
         same(fused._scaled(given), expected)
@@ -112,23 +112,27 @@ def test_powers(degree):
 def test_lanes_folds_and_classes(dtype):
     m, n = 2500, 40
     rng = np.random.default_rng(3)
-    more = {"cells": rng.integers(-1, 3, m), "n_cells": 3, "weights": rng.random(m)}
+    more = {"fold_parts": rng.integers(-1, 3, m), "n_fold_parts": 3, "weights": rng.random(m)}
     data, feature_map = problem(m, 8, n, 6, dtype, **more)
     data = replace(data, codes=rng.integers(0, 3, m), n_classes=3)
-    lanes = [Lane(n, 0.1, 1.7), Lane(n, 0.5, 1.0, 0), Lane(20, 3.0, 1.5, 2)]
+    lanes = [Problem(n, 0.1, 1.7), Problem(n, 0.5, 1.0, 0), Problem(20, 3.0, 1.5, 2)]
     u = rng.normal(size=(n, 9)) * 1e-2
     u[20:, 6:] = 0.0
     plain, fused = engines(data, feature_map)
     assert_alike(swept(fused, lanes, u), swept(plain, lanes, u), dtype)
 
 
-@pytest.mark.parametrize("lane", [Lane(40, 0.1, 1.7), Lane(40, 0.1, 1.7, 1), Lane(25, 0.1, 1.7)])
+@pytest.mark.parametrize(
+    "lane", [Problem(40, 0.1, 1.7), Problem(40, 0.1, 1.7, 1), Problem(25, 0.1, 1.7)]
+)
 def test_one_lane_with_weights(lane):
     m, n = 2500, 40
     rng = np.random.default_rng(3)
     weights = rng.integers(0, 3, m).astype(float)
-    cells = rng.integers(-1, 3, m)
-    data, feature_map = problem(m, 8, n, 6, float, cells=cells, n_cells=3, weights=weights)
+    fold_parts = rng.integers(-1, 3, m)
+    data, feature_map = problem(
+        m, 8, n, 6, float, fold_parts=fold_parts, n_fold_parts=3, weights=weights
+    )
     u = np.zeros((n, 1))
     u[: lane.n] = rng.normal(size=(lane.n, 1)) * 1e-2
     plain, fused = (
@@ -146,7 +150,7 @@ def test_rows_without_weight_may_be_anything():
     data.source.rows(next(data.source.parts())[1])[5:7] = 3e38  # their features overflow
     u = np.full((40, 1), 1e-4)
     with np.errstate(over="ignore"):
-        sums = swept(engines(data, feature_map)[1], [Lane(40, 0.1, 1.7)], u)
+        sums = swept(engines(data, feature_map)[1], [Problem(40, 0.1, 1.7)], u)
     assert all(np.isfinite(value).all() for value in sums.values())
 
 
@@ -155,15 +159,15 @@ def test_rows_without_weight_may_be_anything():
 @pytest.mark.usefixtures("threaded")
 def test_same_bits_with_kept_features_threads_and_workers(d, degree, dtype):
     data, feature_map = problem(9000, d, 40, degree, dtype)
-    u, lanes = np.full((40, 1), 1e-3), [Lane(40, 0.1, 1.7)]
+    u, lanes = np.full((40, 1), 1e-3), [Problem(40, 0.1, 1.7)]
     first = engines(data, feature_map)[1]
     expected, product = swept(first, lanes, u), first.product(lanes, u)
-    pieces = Pieces(Shaky(), data.source, cut_into_stretches(data.source.shards(), 1))
+    pieces = Pieces(Shaky(), data.source, cut_into_partitions(data.source.shards(), 1))
     others = [
         LocalEngine(data, feature_map, Pool(1), fused=True, store=True),
         LocalEngine(data, feature_map, Pool(3), fused=True),
-        DistributedEngine(data, feature_map, pieces, monitor=Monitor(), fused=True),
-        DistributedEngine(data, feature_map, pieces, monitor=Monitor(), fused=True, store=True),
+        ClusterEngine(data, feature_map, pieces, monitor=Monitor(), fused=True),
+        ClusterEngine(data, feature_map, pieces, monitor=Monitor(), fused=True, store=True),
     ]
     for engine in others:
         engine.begin(1)
@@ -242,7 +246,7 @@ def test_no_loop_leaves_its_arrays():
     code = """
 import numpy as np
 from polysift.engine.local import LocalEngine
-from polysift.engine.problems import Lane
+from polysift.engine.problems import Problem
 from polysift.runtime.parallel import Pool
 from solving import problem
 for d in (3, 20):
@@ -252,12 +256,12 @@ for d in (3, 20):
         engine = LocalEngine(data, feature_map, Pool(1), fused=True, store=store)
         engine.begin(1)
         engine.gram()
-        for lane in (Lane(7, 0.1, 1.7), Lane(7, 1.0, 1.0, None, ((0.5, 0.5),))):
+        for lane in (Problem(7, 0.1, 1.7), Problem(7, 1.0, 1.0, None, ((0.5, 0.5),))):
             for _ in range(2):
                 engine.sweep([lane], u)
         engine.product([lane], u)
         engine.begin(2)
-        engine.sweep([Lane(7, 0.1, 1.7), Lane(5, 0.1, 1.7)], np.hstack([u, u]))
+        engine.sweep([Problem(7, 0.1, 1.7), Problem(5, 0.1, 1.7)], np.hstack([u, u]))
 """
     run = subprocess.run(
         [sys.executable, "-c", code],

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier
 from polysift.engine import budget, sampling
-from polysift.engine.budget import Resources, Shape
+from polysift.engine.budget import Execution, Shape
 from polysift.engine.local import LocalEngine
-from polysift.engine.sampling import ROUGH, Draw, rehearsal_rows
+from polysift.engine.sampling import ROUGH, Draw, subsample_rows
 from polysift.runtime.checkpoints import Checkpoint
 from polysift.solvers.newton import NewtonRun
 from polysift.solvers.warm_start import _training_set
@@ -26,17 +26,17 @@ X, Y = noisy_problem(np.random.default_rng(0), 9000, 3)
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
     """A tenth of the rows is enough to begin with."""
-    monkeypatch.setattr(sampling, "LEAST_REHEARSAL", 900)
-    monkeypatch.setattr(sampling, "REHEARSAL", 20)
+    monkeypatch.setattr(sampling, "LEAST_SUBSAMPLE_ROWS", 900)
+    monkeypatch.setattr(sampling, "SUBSAMPLE_ROWS_PER_CENTER", 20)
 
 
 def classifier(degree=2, **changes):
     return FPCClassifier(degree, solver="newton", **({"random_state": 0} | changes))
 
 
-def unrehearsed(monkeypatch, clf, *data):
+def without_subsample(monkeypatch, clf, *data):
     with monkeypatch.context() as patch:
-        patch.setattr(training_plan, "rehearsal_rows", lambda rows, centers: 0)
+        patch.setattr(training_plan, "subsample_rows", lambda rows, centers: 0)
         return clf.fit(*data)
 
 
@@ -45,9 +45,9 @@ def loss(clf, X, y, weights=None):
 
 
 def test_how_many_rows():
-    assert rehearsal_rows(3599, 10) == 0
-    assert rehearsal_rows(3600, 10) == 900
-    assert rehearsal_rows(10_000, 100) == 2000
+    assert subsample_rows(3599, 10) == 0
+    assert subsample_rows(3600, 10) == 900
+    assert subsample_rows(10_000, 100) == 2000
 
 
 def test_the_rows_count_as_often_as_they_stand_for(rng):
@@ -70,7 +70,7 @@ def test_it_reaches_the_minimum_without_a_gram_matrix_of_all_rows(monkeypatch):
     clf = classifier(centers=C, scaler=None).fit(X, Y)
     assert clf.status_ == "minimum" and "sample" in clf.timings_
     assert optimum * (1 - 1e-9) <= loss(clf, X, Y) <= 1.003 * optimum
-    alone = unrehearsed(monkeypatch, classifier(centers=C, scaler=None), X, Y)
+    alone = without_subsample(monkeypatch, classifier(centers=C, scaler=None), X, Y)
     assert "sample" not in alone.timings_
     assert clf.n_iter_ <= alone.n_iter_  # the passes over all rows
     assert loss(clf, X, Y) == pytest.approx(loss(alone, X, Y), rel=2e-3)
@@ -97,7 +97,7 @@ def test_a_loss_that_says_more_of_the_rows_drawn_than_of_all(monkeypatch, rng):
     """Some of the rows can be told apart, all of them cannot."""
     y = np.where(X[:, 0] + 0.1 * X[:, 1] > 0.5, 1, -1)
     y[rng.random(len(y)) < 0.002] *= -1
-    clf, alone = classifier(6).fit(X, y), unrehearsed(monkeypatch, classifier(6), X, y)
+    clf, alone = classifier(6).fit(X, y), without_subsample(monkeypatch, classifier(6), X, y)
     assert clf.status_ == "minimum" and loss(clf, X, y) <= 1.1 * loss(alone, X, y)
 
 
@@ -117,7 +117,7 @@ def test_classes_weights_folds_and_kinds_of_rows(monkeypatch, rng):
     for data in ((X, many, weights), (sp.csr_array(Z), Y), (X.astype(np.float32), Y)):
         clf = classifier(calibration="sigmoid").fit(*data)
         assert clf.status_ == "minimum" and "sample" in clf.timings_
-        alone = unrehearsed(monkeypatch, classifier(calibration="sigmoid"), *data)
+        alone = without_subsample(monkeypatch, classifier(calibration="sigmoid"), *data)
         assert clf.history_["objective"].min() == pytest.approx(
             alone.history_["objective"].min(), rel=3e-3
         )
@@ -197,7 +197,7 @@ def test_the_forecast(monkeypatch):
 
 def test_memory_counts_the_rows():
     shape = Shape(10**6, 50, 100, 1, 8, False, False, 0, curved=True)
-    more = Shape(10**6, 50, 100, 1, 8, False, False, 0, curved=True, rehearsal=10_000)
-    means = Resources(2, 4)
+    more = Shape(10**6, 50, 100, 1, 8, False, False, 0, curved=True, subsample=10_000)
+    means = Execution(2, 4)
     added = budget.peak_bytes(more, means) - budget.peak_bytes(shape, means)
     assert added >= 10_000 * 50 * 8

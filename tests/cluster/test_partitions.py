@@ -1,4 +1,4 @@
-"""Stretches of shards: sums in parts, sources cut to a few rows, labels encoded where they are."""
+"""Partitions of shards: sums in parts, sources cut to a few rows, labels encoded where they are."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from polysift import open_data
-from polysift.cluster.partitions import cut_into_stretches, stretch_sizes
+from polysift.cluster.partitions import cut_into_partitions, partition_sizes
 from polysift.cluster.tasks import Keep, RowLabels, Sweep, Task, advance, gram
 from polysift.data.labels import find_encoding, label_part
 from polysift.data.source import ArraySource, TrainingSet
-from polysift.engine.problems import Lane
+from polysift.engine.problems import Problem
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import learn_scaler
 from polysift.features.statistics import column_statistics
@@ -46,26 +46,26 @@ def test_an_aligned_run_is_one_sum():
 
 @pytest.mark.parametrize("m", [1, 2_048, 40_000, 600_000, 2_000_000, 30_000_000])
 @pytest.mark.parametrize("workers", [1, 2, 7, 1000])
-def test_stretches_cover_all_shards_in_order(m, workers):
+def test_partitions_cover_all_shards_in_order(m, workers):
     shards = shard_spans(m)
-    sizes = stretch_sizes(shards, workers)
+    sizes = partition_sizes(shards, workers)
     assert sizes == sorted(sizes, reverse=True) and sizes[-1] == 1
     for size in sizes:
-        stretches = cut_into_stretches(shards, size)
-        assert [shard for s in stretches for shard in s.shards] == shards
-        assert stretches[0].rows[0] == 0 and stretches[-1].rows[1] == m
-        for s in stretches:
+        partitions = cut_into_partitions(shards, size)
+        assert [shard for s in partitions for shard in s.shards] == shards
+        assert partitions[0].rows[0] == 0 and partitions[-1].rows[1] == m
+        for s in partitions:
             assert shards[s.first_shard] == s.shards[0]
             assert (s.joined[0][0], s.joined[-1][1]) == s.rows
-        firsts = [s.first_joined for s in stretches]
+        firsts = [s.first_joined for s in partitions]
         assert firsts == list(range(0, firsts[-1] + 1, size))
 
 
 def test_every_worker_has_some_stretches():
     shards = shard_spans(2_000_000)
-    assert len(cut_into_stretches(shards, stretch_sizes(shards, 2)[0])) == 8
-    assert len(cut_into_stretches(shards, stretch_sizes(shards, 16)[0])) == 32
-    assert len(cut_into_stretches(shards, stretch_sizes(shards, 1000)[0])) == 64
+    assert len(cut_into_partitions(shards, partition_sizes(shards, 2)[0])) == 8
+    assert len(cut_into_partitions(shards, partition_sizes(shards, 16)[0])) == 32
+    assert len(cut_into_partitions(shards, partition_sizes(shards, 1000)[0])) == 64
 
 
 M = 20_000
@@ -112,19 +112,19 @@ def test_a_source_is_cut_to_some_shards(rows, tmp_path):
     for name, source in sources(rows, tmp_path):
         whole = {what: read(source, what) for what in ("rows", "labels", "weights")}
         all_bytes = len(pickle.dumps(source)) if name == "array" else np.inf
-        for stretch in cut_into_stretches(source.shards(), 1):
-            sent = pickle.dumps(source.cut(stretch.shards))
+        for partition in cut_into_partitions(source.shards(), 1):
+            sent = pickle.dumps(source.cut(partition.shards))
             assert len(sent) < all_bytes
             piece = pickle.loads(sent)
-            start, stop = stretch.rows
+            start, stop = partition.rows
             assert piece.n_rows == stop - start and piece.first_row == start
-            assert piece.shards() == [(lo - start, hi - start) for lo, hi in stretch.shards], name
+            assert piece.shards() == [(lo - start, hi - start) for lo, hi in partition.shards], name
             for what, values in whole.items():
                 np.testing.assert_array_equal(read(piece, what), values[start:stop], err_msg=name)
             assert piece.place(5) == source.place(start + 5), name
             assert piece.dtype == source.dtype and piece.names == source.names
             nested = piece.cut(piece.shards()[1:2])
-            lo, hi = stretch.shards[1]
+            lo, hi = partition.shards[1]
             np.testing.assert_array_equal(read(nested, "rows"), whole["rows"][lo:hi])
             assert nested.place(0) == source.place(lo)
 
@@ -200,10 +200,10 @@ class TestTasks:
     """Workers' functions, called here: all steps at once are the same as one by one."""
 
     @pytest.fixture
-    def stretch(self, rows):
+    def partition(self, rows):
         X, y, w = rows
         source = ArraySource(X, None, y, w)
-        chosen = cut_into_stretches(source.shards(), 1)[1]
+        chosen = cut_into_partitions(source.shards(), 1)[1]
         encoding = find_encoding([label_part(y, w)], None)
         centers = np.random.default_rng(1).random((10, 3))
         map_ = FeatureMap(learn_scaler(None, column_statistics(X, w), None), centers, 2)
@@ -211,13 +211,18 @@ class TestTasks:
 
     def steps(self):
         u = np.random.default_rng(2).normal(size=(10, 6))
-        lanes = [Lane(10, 1.0, 1.7), Lane(10, 2.0, 1.0)]
-        return [Sweep(lanes, u), Sweep(lanes, u / 2), Keep([3, 4, 5]), Sweep(lanes[1:], u[:, :3])]
+        problems = [Problem(10, 1.0, 1.7), Problem(10, 2.0, 1.0)]
+        return [
+            Sweep(problems, u),
+            Sweep(problems, u / 2),
+            Keep([3, 4, 5]),
+            Sweep(problems[1:], u[:, :3]),
+        ]
 
     @pytest.mark.parametrize("threads", [1, 3])
     @pytest.mark.parametrize("store", [False, True])
-    def test_a_state_is_made_again_from_its_steps(self, stretch, threads, store):
-        source, task, chosen = stretch
+    def test_a_state_is_made_again_from_its_steps(self, partition, threads, store):
+        source, task, chosen = partition
         task = Task(task.feature_map, 3, 1, task.encoding, threads, store)
         first = chosen.first_shard
         sums, state, labels, features = advance(source, task, None, None, first, 6, *self.steps())
@@ -233,8 +238,8 @@ class TestTasks:
         for one, other in zip(sums, found, strict=True):
             np.testing.assert_array_equal(one[2].r, other[2].r)
 
-    def test_a_gram_matrix_goes_on_within_a_stretch(self, stretch):
-        source, task, chosen = stretch
+    def test_a_gram_matrix_goes_on_within_a_stretch(self, partition):
+        source, task, chosen = partition
         first, n = chosen.first_shard, len(chosen.shards)
         whole, labels = gram(source, task, None, first, 0)
         for skip in range(n):
@@ -246,16 +251,18 @@ class TestTasks:
         for one, other in zip(whole, given, strict=True):
             np.testing.assert_array_equal(one[2].G, other[2].G)
 
-    def test_cells_and_weights_that_are_given(self, stretch, rows):
-        source, task, chosen = stretch
+    def test_cells_and_weights_that_are_given(self, partition, rows):
+        source, task, chosen = partition
         codes = rows[1][slice(*chosen.rows)].astype(np.int8)
-        cells = np.arange(len(codes)) % 2
-        labels = RowLabels(codes, None, cells)
+        fold_parts = np.arange(len(codes)) % 2
+        labels = RowLabels(codes, None, fold_parts)
         task = Task(task.feature_map, 3, 2, None)
         sums, _ = gram(source, task, labels, chosen.first_joined, 0)
         data = TrainingSet(source, codes, 3)
         A = (1 + rows[0][slice(*chosen.rows)] @ task.feature_map.centers.T) ** 2
         total = sum(part.G for _, _, part in sums)
-        for cell in (0, 1):
-            np.testing.assert_allclose(total[cell], A[cells == cell].T @ A[cells == cell])
+        for fold_part in (0, 1):
+            np.testing.assert_allclose(
+                total[fold_part], A[fold_parts == fold_part].T @ A[fold_parts == fold_part]
+            )
         assert data.total_weight() == source.n_rows
