@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polysift.data.source import ArraySource, TrainingSet
+from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
@@ -55,7 +56,7 @@ class Bench:
         self.u = rng.normal(size=(shape.n, 1)) / (size * np.sqrt(shape.n))
         self._lane = Problem(shape.n, GAMMA, RELAX)
         self._engine = LocalEngine(
-            data, self.map, pool, fused=has_kernels() if fused is None else fused
+            data, self.map, pool, Execution(compiled=has_kernels() if fused is None else fused)
         )
         self._engine.begin(1)
 

@@ -15,6 +15,7 @@ from polysift.cluster.partitions import cut_into_partitions, partition_sizes
 from polysift.cluster.tasks import Keep, RowLabels, Sweep, Task, advance, gram
 from polysift.data.labels import find_encoding, label_part
 from polysift.data.source import ArraySource, TrainingSet
+from polysift.engine.budget import Execution
 from polysift.engine.problems import Problem
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import learn_scaler
@@ -223,7 +224,7 @@ class TestTasks:
     @pytest.mark.parametrize("store", [False, True])
     def test_a_state_is_made_again_from_its_steps(self, partition, threads, store):
         source, task, chosen = partition
-        task = Task(task.feature_map, 3, 1, task.encoding, threads, store)
+        task = Task(task.feature_map, 3, 1, task.encoding, Execution(threads, keep_features=store))
         first = chosen.first_shard
         sums, state, labels, features = advance(source, task, None, None, first, 6, *self.steps())
         assert state.shape == (source.n_rows, 3)

@@ -22,6 +22,7 @@ from polysift.cluster.held_rows import Pieces
 from polysift.cluster.partitions import cut_into_partitions
 from polysift.data.source import ArraySource
 from polysift.engine import compiled
+from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
 from polysift.features.feature_map import BlockFeatures, MapSpec, build_feature_map
@@ -34,7 +35,10 @@ pytest.importorskip("numba")
 
 
 def engines(data, feature_map, **options):
-    return [LocalEngine(data, feature_map, Pool(1), fused=fused, **options) for fused in (0, 1)]
+    return [
+        LocalEngine(data, feature_map, Pool(1), Execution(compiled=compiled, **options))
+        for compiled in (False, True)
+    ]
 
 
 def swept(engine, lanes, u, times=3):
@@ -164,10 +168,18 @@ def test_same_bits_with_kept_features_threads_and_workers(d, degree, dtype):
     expected, product = swept(first, lanes, u), first.product(lanes, u)
     pieces = Pieces(Shaky(), data.source, cut_into_partitions(data.source.shards(), 1))
     others = [
-        LocalEngine(data, feature_map, Pool(1), fused=True, store=True),
-        LocalEngine(data, feature_map, Pool(3), fused=True),
-        ClusterEngine(data, feature_map, pieces, monitor=Monitor(), fused=True),
-        ClusterEngine(data, feature_map, pieces, monitor=Monitor(), fused=True, store=True),
+        LocalEngine(data, feature_map, Pool(1), Execution(compiled=True, keep_features=True)),
+        LocalEngine(data, feature_map, Pool(3), Execution(compiled=True)),
+        ClusterEngine(
+            data, feature_map, pieces, monitor=Monitor(), execution=Execution(compiled=True)
+        ),
+        ClusterEngine(
+            data,
+            feature_map,
+            pieces,
+            monitor=Monitor(),
+            execution=Execution(compiled=True, keep_features=True),
+        ),
     ]
     for engine in others:
         engine.begin(1)
@@ -246,6 +258,7 @@ def test_no_loop_leaves_its_arrays():
     code = """
 import numpy as np
 from polysift.engine.local import LocalEngine
+from polysift.engine.budget import Execution
 from polysift.engine.problems import Problem
 from polysift.runtime.parallel import Pool
 from solving import problem
@@ -253,7 +266,8 @@ for d in (3, 20):
     data, feature_map = problem(2050, d, 7, 3, np.float32)
     u = np.full((7, 1), 1e-2)
     for store in (False, True):
-        engine = LocalEngine(data, feature_map, Pool(1), fused=True, store=store)
+        execution = Execution(compiled=True, keep_features=store)
+        engine = LocalEngine(data, feature_map, Pool(1), execution)
         engine.begin(1)
         engine.gram()
         for lane in (Problem(7, 0.1, 1.7), Problem(7, 1.0, 1.0, None, ((0.5, 0.5),))):

@@ -14,6 +14,7 @@ from polysift.cluster.engine import ClusterEngine
 from polysift.cluster.held_rows import Pieces
 from polysift.cluster.partitions import cut_into_partitions
 from polysift.data.source import ArraySource, TrainingSet
+from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
 from polysift.engine.sums import SmoothSums, move_smoothly
@@ -214,7 +215,9 @@ SHAPES = [
 @pytest.mark.parametrize("shape", SHAPES)
 def test_sweep_and_curvature_against_the_formulas(shape, store):
     data, feature_map, lanes, u = problem(**shape)
-    found = visited(LocalEngine(data, feature_map, Pool(1), store=store), lanes, u)
+    found = visited(
+        LocalEngine(data, feature_map, Pool(1), Execution(keep_features=store)), lanes, u
+    )
     X = np.concatenate([data.source.rows(part) for _, part in data.source.parts()])
     A, y = kernel(X, feature_map.centers, feature_map.degree), data.labels_of(slice(0, len(X)))
     T = np.triu(np.random.default_rng(0).normal(size=(len(u), len(u))))
@@ -250,7 +253,7 @@ def test_the_compiled_loops_are_numpys_to_rounding(shape):
     pytest.importorskip("numba")
     data, feature_map, lanes, u = problem(**shape)
     plain, fused = (
-        visited(LocalEngine(data, feature_map, Pool(1), fused=fused), lanes, u)
+        visited(LocalEngine(data, feature_map, Pool(1), Execution(compiled=fused)), lanes, u)
         for fused in (False, True)
     )
     for name, value in plain.items():
@@ -273,15 +276,21 @@ def test_same_bits_with_kept_features_threads_and_workers(shape, fused):
     if fused:
         pytest.importorskip("numba")
     data, feature_map, lanes, u = problem(**shape)
-    how = {"fused": fused, "precise": True}
-    expected = visited(LocalEngine(data, feature_map, Pool(1), **how), lanes, u)
+    how = {"compiled": fused, "float64": True}
+    expected = visited(LocalEngine(data, feature_map, Pool(1), Execution(**how)), lanes, u)
     cluster = Shaky()
     pieces = Pieces(cluster, data.source, cut_into_partitions(data.source.shards(), 1))
     others = [
-        LocalEngine(data, feature_map, Pool(1), store=True, **how),
-        LocalEngine(data, feature_map, Pool(3), **how),
-        ClusterEngine(data, feature_map, pieces, monitor=Monitor(), **how),
-        ClusterEngine(data, feature_map, pieces, monitor=Monitor(), store=True, **how),
+        LocalEngine(data, feature_map, Pool(1), Execution(keep_features=True, **how)),
+        LocalEngine(data, feature_map, Pool(3), Execution(**how)),
+        ClusterEngine(data, feature_map, pieces, monitor=Monitor(), execution=Execution(**how)),
+        ClusterEngine(
+            data,
+            feature_map,
+            pieces,
+            monitor=Monitor(),
+            execution=Execution(keep_features=True, **how),
+        ),
     ]
     for engine in others:
         for between in (lambda: None, lambda: cluster.lose(cluster.made)):

@@ -18,6 +18,7 @@ from polysift.cluster.held_rows import Pieces
 from polysift.cluster.partitions import cut_into_partitions
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine import budget, compiled
+from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.engine.sums import SmoothSums
 from polysift.features.kernels import full_dimension
@@ -593,7 +594,9 @@ def test_a_cluster_that_loses_things(rng, store):
     feature_map = local._work._map
     cluster = Shaky(3)
     pieces = Pieces(cluster, data.source, cut_into_partitions(data.source.shards(), 1))
-    remote = ClusterEngine(data, feature_map, pieces, monitor=Monitor(), store=store)
+    remote = ClusterEngine(
+        data, feature_map, pieces, monitor=Monitor(), execution=Execution(keep_features=store)
+    )
     expected, found = (
         solve(engine, newton(max_iter=30, tol=1e-2))
         for engine in (LocalEngine(data, feature_map, Pool(2)), remote)

@@ -48,7 +48,7 @@ def engine_for(X, y, C, degree, *, classes=2, threads=1, **more):
         name: more.pop(name) for name in ("weights", "fold_parts", "n_fold_parts") if name in more
     }
     data = TrainingSet(ArraySource(X), y, classes, **own)
-    return LocalEngine(data, FeatureMap(same, C, degree), Pool(threads), **more)
+    return LocalEngine(data, FeatureMap(same, C, degree), Pool(threads), Execution(**more))
 
 
 def heavy_tailed(rng, m, n=40):
@@ -73,7 +73,7 @@ class TestProduct:
             "weights": weights,
             "fold_parts": fold_parts,
             "n_fold_parts": 2,
-            "store": kind == "kept",
+            "keep_features": kind == "kept",
         }
         engine = engine_for(rows, y, C, 3, classes=3, **more)
         lanes = [Problem(20, 1.0, 1.0), Problem(20, 1.0, 1.7, 1), Problem(12, 2.0, 1.0, 0)]

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier
 from polysift.engine import budget, sampling
-from polysift.engine.budget import Execution, Shape
+from polysift.engine.budget import SERIAL, Execution, Shape
 from polysift.engine.local import LocalEngine
 from polysift.engine.sampling import ROUGH, Draw, subsample_rows
 from polysift.runtime.checkpoints import Checkpoint
@@ -80,9 +80,9 @@ def test_a_rough_tolerance_takes_one_pass_over_all_rows(monkeypatch):
     kept = []
     begin = LocalEngine.__init__
 
-    def watch(self, data, *args, store=False, **options):
-        kept.append((data.source.n_rows, store))
-        begin(self, data, *args, store=store, **options)
+    def watch(self, data, feature_map, pool, execution=SERIAL, **options):
+        kept.append((data.source.n_rows, execution.keep_features))
+        begin(self, data, feature_map, pool, execution, **options)
 
     monkeypatch.setattr(LocalEngine, "__init__", watch)
     exact, rough = classifier().fit(X, Y), classifier(tol=2 * ROUGH).fit(X, Y)

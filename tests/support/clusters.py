@@ -13,6 +13,7 @@ from polysift.cluster.partitions import cut_into_partitions
 from polysift.cluster.scheduler import LostError
 from polysift.data.labels import find_encoding, label_part
 from polysift.data.source import TrainingSet
+from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor
@@ -95,7 +96,12 @@ def engines(rows, cluster, *, fold_parts=False, store=False, checkpoint=None):
         whole, data = (replace(one, fold_parts=numbers, n_fold_parts=3) for one in (whole, data))
     pieces = Pieces(cluster, source, cut_into_partitions(source.shards(), 1))
     remote = ClusterEngine(
-        data, feature_map, pieces, monitor=Monitor(), checkpoint=checkpoint, store=store
+        data,
+        feature_map,
+        pieces,
+        monitor=Monitor(),
+        checkpoint=checkpoint,
+        execution=Execution(keep_features=store),
     )
     return LocalEngine(whole, feature_map, Pool(1)), remote
 

@@ -78,10 +78,10 @@ def test_less_memory_means_fewer_shards_then_a_file():
 
 def test_features_are_kept_where_they_take_a_small_share():
     stored = 10**6 * 500 * 8
-    assert fit_in(4 * stored, SHAPE, 4, store=True) == Execution(4, 8, store=True)
-    assert not fit_in(4 * stored, SHAPE, 4).store, "only where many sweeps make it pay"
-    assert not fit_in(4 * stored - 8, SHAPE, 4, store=True).store
-    kept = peak_bytes(SHAPE, Execution(4, 8, store=True))
+    assert fit_in(4 * stored, SHAPE, 4, keep_features=True) == Execution(4, 8, keep_features=True)
+    assert not fit_in(4 * stored, SHAPE, 4).keep_features, "only where many sweeps make it pay"
+    assert not fit_in(4 * stored - 8, SHAPE, 4, keep_features=True).keep_features
+    kept = peak_bytes(SHAPE, Execution(4, 8, keep_features=True))
     assert kept == peak_bytes(SHAPE, Execution(4, 8)) + stored
 
 

@@ -81,7 +81,9 @@ class ClusterBackend:
         refuse_huge_values(source, total.statistics)
         return total
 
-    def fit_in(self, limit: int, shape: Shape, threads: int, *, store: bool = False) -> Execution:
+    def fit_in(
+        self, limit: int, shape: Shape, threads: int, *, keep_features: bool = False
+    ) -> Execution:
         """Return how to work where this process and every worker have ``limit`` bytes."""
         execution = Execution(threads, 2 * self.cluster.workers)
         own = self.peak_bytes(shape, execution)
@@ -92,7 +94,7 @@ class ClusterBackend:
                 "memory_limit, or lower n_centers."
             )
         self._size = self._longest_partition(limit, shape)
-        return replace(execution, store=store and self._can_store(limit, shape))
+        return replace(execution, keep_features=keep_features and self._can_keep(limit, shape))
 
     def fit_problems(
         self,
@@ -102,18 +104,18 @@ class ClusterBackend:
         wanted: int,
         threads: int,
         *,
-        store: bool = False,
+        keep_features: bool = False,
     ) -> tuple[Execution, int]:
         """Return how to execute, and how many candidates to advance at once."""
         candidates = max(wanted, 1)
         while candidates > 1:
             try:
                 wide = replace(shape, problems=candidates * per_candidate)
-                return self.fit_in(limit, wide, threads, store=store), candidates
+                return self.fit_in(limit, wide, threads, keep_features=keep_features), candidates
             except MemoryError:
                 candidates = -(-candidates // 2)
         one = replace(shape, problems=per_candidate)
-        return self.fit_in(limit, one, threads, store=store), 1
+        return self.fit_in(limit, one, threads, keep_features=keep_features), 1
 
     def peak_bytes(self, shape: Shape, execution: Execution) -> int:
         """Return the most that this process holds at once, rows' labels aside.
@@ -127,7 +129,7 @@ class ClusterBackend:
         """Return the most that a worker holds at once."""
         partitions = self._cut(shape)
         own = replace(shape, rows=max(partition.n_rows for partition in partitions))
-        kept = stored_bytes(own) if execution.store else 0
+        kept = stored_bytes(own) if execution.keep_features else 0
         return self._task_bytes(shape, partitions) + kept
 
     def engine(
@@ -149,9 +151,7 @@ class ClusterBackend:
             monitor=monitor,
             checkpoint=checkpoint,
             suffix=suffix,
-            store=execution.store,
-            fused=execution.fused,
-            precise=execution.precise,
+            execution=execution,
         )
 
     def _pieces_of(self, source: DataSource) -> Pieces:
@@ -180,7 +180,7 @@ class ClusterBackend:
             + f". {'Raise memory_limit, or lower' if limit <= room else 'Lower'} n_centers."
         )
 
-    def _can_store(self, limit: int, shape: Shape) -> bool:
+    def _can_keep(self, limit: int, shape: Shape) -> bool:
         """Return whether the features fit the object store, and a worker those of a partition."""
         partitions = self._cut(shape)
         own = replace(shape, rows=max(partition.n_rows for partition in partitions))

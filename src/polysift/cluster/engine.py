@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from polysift.cluster.held_rows import Holdings, Pieces, StoredState
 from polysift.cluster.scheduler import Ref
 from polysift.cluster.tasks import Keep, Sweep, Task
 from polysift.data.source import TrainingSet
+from polysift.engine.budget import SERIAL, Execution
 from polysift.engine.local import features_of
 from polysift.engine.problems import Problem
 from polysift.engine.sampling import Draw, Picked
@@ -44,12 +46,8 @@ class ClusterEngine:
         Told of the rows done.
     checkpoint : Checkpoint, optional
         Where the Gram matrix is saved while it grows, as the state "gram" with ``suffix``.
-    store : bool
-        Whether the cluster keeps the features from the first sweep on.
-    fused : bool
-        Whether workers use the compiled loops.
-    precise : bool
-        Whether features are float64 also of float32 rows.
+    execution : Execution
+        How workers execute tasks.
     """
 
     def __init__(
@@ -61,9 +59,7 @@ class ClusterEngine:
         monitor: Monitor,
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
-        store: bool = False,
-        fused: bool = False,
-        precise: bool = False,
+        execution: Execution = SERIAL,
     ) -> None:
         self._data, self._cluster = data, pieces.cluster
         self.n_rows = data.source.n_rows
@@ -73,10 +69,7 @@ class ClusterEngine:
             data.n_classes,
             data.n_fold_parts,
             data.encoding,
-            self._cluster.threads,
-            store,
-            fused,
-            precise,
+            replace(execution, threads=self._cluster.threads),
         )
         self._rows = Holdings(data, task, pieces, monitor)
         self.features = features_of(data, feature_map)

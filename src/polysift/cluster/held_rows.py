@@ -256,7 +256,7 @@ class Holdings:
         held = self.held[i]
         if held.labels is None:
             held.labels = labels
-        if held.features is None and self._task.store:
+        if held.features is None and self._task.execution.keep_features:
             held.features = features
 
     def advance(self, phase: str) -> Iterator[Any]:
@@ -266,7 +266,11 @@ class Holdings:
             held = self.held[i]
             if held.labels is None:
                 held.labels = refs[2]
-            if held.features is None and self._task.store and self.lineage.sweeps(held.steps):
+            if (
+                held.features is None
+                and self._task.execution.keep_features
+                and self.lineage.sweeps(held.steps)
+            ):
                 held.features = refs[3]
             held.state, held.steps = refs[1], len(self.lineage)
             yield sums

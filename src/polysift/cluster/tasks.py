@@ -20,6 +20,7 @@ import numpy as np
 
 from polysift.data.labels import Encoding, label_part
 from polysift.data.source import DataSource, TrainingSet
+from polysift.engine.budget import SERIAL, Execution
 from polysift.engine.problems import Problem, Problems
 from polysift.engine.sampling import Draw, Picked
 from polysift.engine.shard_features import Item
@@ -49,24 +50,15 @@ class Task:
         The numbers of classes and of fold parts of rows.
     encoding : Encoding
         How labels become class numbers.
-    threads : int
-        The threads of a task.
-    store : bool
-        Whether the features are kept from the first sweep on.
-    fused : bool
-        Whether to use the compiled loops.
-    precise : bool
-        Whether features are float64 also of float32 rows.
+    execution : Execution
+        How a task is executed.
     """
 
     feature_map: FeatureMap
     n_classes: int
     n_fold_parts: int
     encoding: Encoding | None
-    threads: int = 1
-    store: bool = False
-    fused: bool = False
-    precise: bool = False
+    execution: Execution = SERIAL
 
 
 @dataclass(frozen=True)
@@ -235,12 +227,10 @@ def _working(
     features: FloatArray | None = None,
 ) -> Iterator[tuple[_Labelled, ShardWork, Callable[..., Iterator[Any]]]]:
     """Give the rows with their labels, the work on them, and who maps the one over the other."""
-    with single_threaded_blas(), Pool(task.threads) as pool:
+    with single_threaded_blas(), Pool(task.execution.threads) as pool:
         labelled = _Labelled(source, task, labels)
         over = partial(pool.map, work=source.n_rows * task.feature_map.n_centers)
-        work = ShardWork(
-            labelled.data, task.feature_map, task.store, features, task.fused, task.precise
-        )
+        work = ShardWork(labelled.data, task.feature_map, task.execution, features)
         yield labelled, work, over
 
 

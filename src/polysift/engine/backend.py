@@ -32,7 +32,9 @@ class Backend(Protocol):
     ) -> Survey:
         """Visit every row once."""
 
-    def fit_in(self, limit: int, shape: Shape, threads: int, *, store: bool = False) -> Execution:
+    def fit_in(
+        self, limit: int, shape: Shape, threads: int, *, keep_features: bool = False
+    ) -> Execution:
         """Return how to work within ``limit`` bytes, or raise with the knob to turn."""
 
     def fit_problems(
@@ -43,7 +45,7 @@ class Backend(Protocol):
         wanted: int,
         threads: int,
         *,
-        store: bool = False,
+        keep_features: bool = False,
     ) -> tuple[Execution, int]:
         """Return how to execute, and how many candidates to advance at once."""
 
@@ -99,13 +101,10 @@ class LocalBackend:
             data,
             feature_map,
             pool,
+            execution,
             monitor=monitor,
             checkpoint=checkpoint,
             suffix=suffix,
-            spill=execution.spill,
-            store=execution.store,
-            fused=execution.fused,
-            precise=execution.precise,
         )
 
 

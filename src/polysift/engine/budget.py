@@ -150,19 +150,34 @@ class Shape:
 
 @dataclass(frozen=True)
 class Execution:
-    """How a fit works.
+    """How the passes over the rows are executed; the model does not depend on the first three.
 
-    Threads, shards in flight, whether the state lies in a file (``spill``), whether sweeps keep
-    the features they compute (``store``), whether loops are compiled (``fused``), and whether
-    features are float64 also of float32 rows (``precise``).
+    Attributes
+    ----------
+    threads : int
+        Threads over shards.
+    in_flight : int
+        Shards that are read or computed at once, at most.
+    spill : bool
+        Whether the state of the rows lies in a temporary file.
+    keep_features : bool
+        Whether the features are kept in memory from the first sweep on.
+    compiled : bool
+        Whether the compiled loops are used.
+    float64 : bool
+        Whether features are float64 also of float32 rows.
     """
 
-    threads: int
-    in_flight: int
+    threads: int = 1
+    in_flight: int = 1
     spill: bool = False
-    store: bool = False
-    fused: bool = False
-    precise: bool = False
+    keep_features: bool = False
+    compiled: bool = False
+    float64: bool = False
+
+
+SERIAL = Execution()
+"""One thread, NumPy, nothing kept."""
 
 
 def state_bytes(shape: Shape) -> int:
@@ -202,7 +217,7 @@ def peak_bytes(
 
     kept = shape.rows * (1 + (8 if shape.weighted else 0) + (4 if shape.fold_parts > 1 else 0))
     kept += 0 if execution.spill else state_bytes(shape)
-    kept += stored_bytes(shape) if execution.store else 0
+    kept += stored_bytes(shape) if execution.keep_features else 0
     # Rows that arrive in files: a unit in hand, the next one, about as much again to decode it,
     # what Arrow's allocator keeps, and the shards cut from them. Four units fit what was measured.
     reading = 4 * shape.unit_bytes
@@ -231,14 +246,14 @@ def peak_bytes(
     return int(kept + reading + max(survey, gram, solve))
 
 
-def fit_in(limit: int, shape: Shape, threads: int, *, store: bool = False) -> Execution:
+def fit_in(limit: int, shape: Shape, threads: int, *, keep_features: bool = False) -> Execution:
     """Return the fastest way to work within ``limit`` bytes, or raise with the knob to turn.
 
-    ``store`` says that keeping the features pays, which is done where they take a small share.
+    ``keep_features`` says that keeping them pays, which is done where they take a small share.
     """
     for execution in _choices(threads):
         if peak_bytes(shape, execution) <= limit:
-            return _storing(limit, shape, execution) if store else execution
+            return _keeping(limit, shape, execution) if keep_features else execution
     least = peak_bytes(shape, Execution(1, 1, spill=True))
     n = shape.centers
     while n > 1 and peak_bytes(replace(shape, centers=n), Execution(1, 1, spill=True)) > limit:
@@ -252,14 +267,20 @@ def fit_in(limit: int, shape: Shape, threads: int, *, store: bool = False) -> Ex
     )
 
 
-def _storing(limit: int, shape: Shape, execution: Execution) -> Execution:
-    keeping = replace(execution, store=True)
+def _keeping(limit: int, shape: Shape, execution: Execution) -> Execution:
+    keeping = replace(execution, keep_features=True)
     small = stored_bytes(shape) <= STORED_SHARE * limit
     return keeping if small and peak_bytes(shape, keeping) <= limit else execution
 
 
 def fit_problems(
-    limit: int, shape: Shape, per_candidate: int, wanted: int, threads: int, *, store: bool = False
+    limit: int,
+    shape: Shape,
+    per_candidate: int,
+    wanted: int,
+    threads: int,
+    *,
+    keep_features: bool = False,
 ) -> tuple[Execution, int]:
     """Return how to execute, and how many candidates of ``per_candidate`` problems to advance.
 
@@ -270,9 +291,13 @@ def fit_problems(
         wide = replace(shape, problems=candidates * per_candidate)
         for execution in _choices(threads):
             if not execution.spill and peak_bytes(wide, execution) <= limit:
-                return (_storing(limit, wide, execution) if store else execution), candidates
+                return (
+                    _keeping(limit, wide, execution) if keep_features else execution
+                ), candidates
         candidates = -(-candidates // 2)
-    return fit_in(limit, replace(shape, problems=per_candidate), threads, store=store), 1
+    return fit_in(
+        limit, replace(shape, problems=per_candidate), threads, keep_features=keep_features
+    ), 1
 
 
 def _choices(threads: int) -> list[Execution]:

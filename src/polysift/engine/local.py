@@ -21,6 +21,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 
 from polysift.data.source import TrainingSet
+from polysift.engine.budget import SERIAL, Execution
 from polysift.engine.problems import Problem, Problems
 from polysift.engine.sampling import Draw, Picked
 from polysift.engine.shard_features import Item
@@ -123,20 +124,14 @@ class LocalEngine:
         The features; problems with fewer centers use the first of them.
     pool : Pool
         The threads.
+    execution : Execution
+        How to keep state and features, and which loops to use.
     monitor : Monitor, optional
         Told of the shards done.
     checkpoint : Checkpoint, optional
         Where the Gram matrix is saved while it grows, as the state "gram" with ``suffix``.
     suffix : str
         Tells the states of one engine from another's.
-    spill : bool
-        Whether the state lies in a file.
-    store : bool
-        Whether the features are kept in memory from the first sweep on.
-    fused : bool
-        Whether to use the compiled loops.
-    precise : bool
-        Whether features are float64 also of float32 rows.
     """
 
     def __init__(
@@ -144,22 +139,19 @@ class LocalEngine:
         data: TrainingSet,
         feature_map: FeatureMap,
         pool: Pool,
+        execution: Execution = SERIAL,
         *,
         monitor: Monitor | None = None,
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
-        spill: bool = False,
-        store: bool = False,
-        fused: bool = False,
-        precise: bool = False,
     ) -> None:
         self._data, self._pool = data, pool
-        self._work = ShardWork(data, feature_map, store, fused=fused, precise=precise)
+        self._work = ShardWork(data, feature_map, execution)
         self.features = features_of(data, feature_map)
         self._features_per_pass = data.source.n_rows * feature_map.n_centers
         self._monitor = monitor or Monitor()
         self._checkpoint, self._suffix = checkpoint, suffix
-        self._spill = spill
+        self._spill = execution.spill
         self.n_rows = data.source.n_rows
         self.state = np.empty((self.n_rows, 0))
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import TrainingSet
+from polysift.engine.budget import SERIAL, Execution
 from polysift.engine.compiled import CompiledRows
 from polysift.engine.problems import Problems
 from polysift.features.feature_map import BlockFeatures, FeatureMap
@@ -33,36 +34,42 @@ def joined_spans(shards: list[Span]) -> list[Span]:
 class ShardFeatures:
     """The features of one training set by one feature map; threads may share it.
 
-    With ``store`` the features that the first sweep computes are kept for those that follow;
-    ``features`` are those that another has kept. ``fused`` asks for the compiled loops,
-    ``precise`` for float64 features also of float32 rows.
+    Parameters
+    ----------
+    data : TrainingSet
+        The rows.
+    feature_map : FeatureMap
+        The features.
+    execution : Execution
+        Whether to keep features, their precision, and which loops to use.
+    features : ndarray of shape (rows, n), optional
+        The features, where they were kept before.
     """
 
     def __init__(
         self,
         data: TrainingSet,
         feature_map: FeatureMap,
-        store: bool = False,
+        execution: Execution = SERIAL,
         features: FloatArray | None = None,
-        fused: bool = False,
-        precise: bool = False,
     ) -> None:
         self._data, self._map = data, feature_map
-        self._dtype = np.dtype(float) if precise else data.source.dtype
+        self._dtype = np.dtype(float) if execution.float64 else data.source.dtype
         self.n_centers = feature_map.n_centers
         self._features = BlockFeatures(feature_map, self._dtype)
         self._block_rows = feature_map.block_rows(self._dtype)
         self._work = Workspace()
         self._stored = features
         self._kept: set[Span] = set() if features is None else set(data.shards)
-        if store and features is None:
+        if execution.keep_features and features is None:
             self._stored = np.empty((data.source.n_rows, self.n_centers), self._dtype)
         self._precise = self._features
         if self._dtype != np.float64:
             self._precise = BlockFeatures(feature_map, np.float64)
-        self._fused = CompiledRows(self._features) if fused and not data.source.sparse else None
-        if self._fused is not None:
-            self._block_rows = self._fused.block_rows or self._block_rows
+        self._compiled: CompiledRows | None = None
+        if execution.compiled and not data.source.sparse:
+            self._compiled = CompiledRows(self._features)
+            self._block_rows = self._compiled.block_rows or self._block_rows
 
     def spans(self) -> list[Span]:
         """Return the borders for ``gram``: the shards, or runs of them where folds cut them up."""
@@ -104,9 +111,9 @@ class ShardFeatures:
 
     def _block_features(self, X: Block, out: FloatArray | None = None) -> FloatArray:
         """Return the features of a block, in ``out`` or in scratch space, by the fastest way."""
-        if self._fused is None:
+        if self._compiled is None:
             return self._features(X, out)
-        return self._fused.features(X, out)
+        return self._compiled.features(X, out)
 
     def _present_features(
         self, X: Block, weights: FloatArray | None, out: FloatArray | None = None
@@ -129,9 +136,9 @@ class ShardFeatures:
                 A[first:last] = self._block_features(X[lo:hi])[rows[first:last] - lo]
         return A
 
-    def _fused_for(self, problems: Problems) -> CompiledRows | None:
+    def _compiled_for(self, problems: Problems) -> CompiledRows | None:
         """Return the compiled loops where a pass has one column, which uses all centers."""
-        return self._fused if problems.groups == [(self.n_centers, slice(0, 1))] else None
+        return self._compiled if problems.groups == [(self.n_centers, slice(0, 1))] else None
 
     def _counts(
         self, rows: slice, problems: Problems

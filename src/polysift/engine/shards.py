@@ -84,9 +84,9 @@ class ShardWork(ShardFeatures):
         least, most = STATISTICS_ROWS  # np.clip takes as long as a shard of a few centers
         limit = min(max(STATISTICS_SIZE // problems.n_columns, least), most)
         limit = max(limit // self._block_rows, 1) * self._block_rows  # for any number of columns
-        visit, fused = self._sweep_rows, self._fused_for(problems)
-        if fused is not None:
-            visit, limit = self._sweep_fused, fused.most_rows
+        visit, loops = self._sweep_rows, self._compiled_for(problems)
+        if loops is not None:
+            visit, limit = self._sweep_compiled, loops.most_rows
         for rows in block_spans(span, limit):
             inside = slice(rows[0] - span[0], rows[1] - span[0])
             block = None if X is None else X[inside]
@@ -126,8 +126,8 @@ class ShardWork(ShardFeatures):
             for n, columns in problems.groups:
                 f[part, columns] = A[:, :n] @ u[:n, columns]
             own = None if counts is None else counts[part]
-            if isinstance(sums, SweepSums) and self._fused is not None:
-                residual = self._fused.settle(f[part], t[part], y[part], own, problems, sums)
+            if isinstance(sums, SweepSums) and self._compiled is not None:
+                residual = self._compiled.settle(f[part], t[part], y[part], own, problems, sums)
             else:
                 f[part] *= y[part]
                 if isinstance(sums, SweepSums):
@@ -144,10 +144,10 @@ class ShardWork(ShardFeatures):
         wrong = predicted_codes(scores) != data.codes[rows, np.newaxis]
         per_problem = counts if counts is None or counts.ndim == 1 else counts[:, :: problems.K]
         sums.wrong += weighted_sum(wrong, per_problem)
-        if isinstance(sums, SweepSums) and self._fused is None:
+        if isinstance(sums, SweepSums) and self._compiled is None:
             add_statistics(sums, f, t_old, t, problems.gamma, counts)
 
-    def _sweep_fused(
+    def _sweep_compiled(
         self,
         rows: slice,
         X: FloatArray | None,
@@ -157,11 +157,11 @@ class ShardWork(ShardFeatures):
         sums: Swept,
     ) -> None:
         """Do as ``_sweep_rows`` for one column, by the compiled loops."""
-        assert self._fused is not None
+        assert self._compiled is not None
         counts, absent = self._counts(rows, problems)
         stored = None if self._stored is None else self._stored[rows]
         y = self._data.labels_of(rows)
-        self._fused.sweep(X, stored, u, t, y, counts, absent, problems, sums)
+        self._compiled.sweep(X, stored, u, t, y, counts, absent, problems, sums)
 
     def pick(self, item: Item, draw: Draw) -> Picked:
         """Return the rows of a span that are in a sample.
@@ -221,16 +221,16 @@ class ShardWork(ShardFeatures):
         span, part = item
         X = None if span in self._kept else self._data.source.rows(part)
         total, cast = np.zeros(P.shape), P.astype(self._dtype)
-        fused = self._fused_for(problems)
-        for lo, hi in block_spans(span, self._block_rows if fused is None else fused.most_rows):
+        loops = self._compiled_for(problems)
+        for lo, hi in block_spans(span, self._block_rows if loops is None else loops.most_rows):
             rows = slice(lo, hi)
             block = None if X is None else X[lo - span[0] : hi - span[0]]
-            if fused is None:
+            if loops is None:
                 self._add_product(rows, block, problems, cast, total)
                 continue
             counts, absent = self._counts(rows, problems)
             stored = None if self._stored is None else self._stored[rows]
-            fused.product(block, stored, cast, hi - lo, counts, absent, total)
+            loops.product(block, stored, cast, hi - lo, counts, absent, total)
         if self._stored is not None:
             self._kept.add(span)
         return total

@@ -172,10 +172,10 @@ class Stage:
             round_.n_splits,
             wanted,
             job.threads,
-            store="converged" in job.solvers,
+            keep_features="converged" in job.solvers,
         )
-        fused = worthwhile(context.source.n_rows, self._map.n_centers, MANY_PASSES)
-        execution = replace(execution, fused=fused)
+        compiled = worthwhile(context.source.n_rows, self._map.n_centers, MANY_PASSES)
+        execution = replace(execution, compiled=compiled)
         name = f"{self._name}-{number}"
         bytes_per_candidate = 8 * context.source.n_rows * data.n_columns
         with Pool(execution.threads, execution.in_flight) as pool:
@@ -271,9 +271,9 @@ def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> 
         folds = 0 if job.calibration is None else round_.n_splits
     shape = replace(context.shape(n, data.n_fold_parts), problems=1 + folds)
     many = params["solver"] == "converged"
-    execution = job.backend.fit_in(job.memory_limit, shape, job.threads, store=many)
-    fused = worthwhile(context.source.n_rows, n, params["max_iter"])
-    execution = replace(execution, fused=fused)
+    execution = job.backend.fit_in(job.memory_limit, shape, job.threads, keep_features=many)
+    compiled = worthwhile(context.source.n_rows, n, params["max_iter"])
+    execution = replace(execution, compiled=compiled)
     candidate = Candidate(n, params["rho"], params["solver"], (params["max_iter"],))
     mark = "-".join(str(params[name]) for name in sorted(params))
     with Pool(execution.threads, execution.in_flight) as pool:

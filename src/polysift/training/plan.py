@@ -177,7 +177,9 @@ def forecast(
     passes = 2 + sweeps + scoring + (products + 1 if taken else 0)
     factor = shape.centers**3 / 3 * gram / max(shape.centers, 1) ** 2  # the Cholesky factor
     rows = shape.rows / share
-    again = reading * (1 if execution.store else sweeps)  # features that are kept need no rows
+    again = reading * (
+        1 if execution.keep_features else sweeps
+    )  # features that are kept need no rows
     phases = {
         "survey": rows * look + reading,
         "Gram matrix": rows * gram + reading,
@@ -249,14 +251,7 @@ def _calibrate(
         found = survey(sample, spec.questions(d, labels=False), pool)
         surveyed = perf_counter()
         made = build_feature_map(spec, found, dtype)
-        engine = LocalEngine(
-            data,
-            made,
-            pool,
-            store=execution.store,
-            fused=execution.fused,
-            precise=execution.precise,
-        )
+        engine = LocalEngine(data, made, pool, execution)
         engine.begin(shape.problems)
         u = np.tile(engine.gram().Aty[0] * 0.0, shape.problems)
         problems = [
@@ -265,7 +260,7 @@ def _calibrate(
         ]
         # The first touch of the buffers is not the rule, nor is what compiles a loop, of which
         # there is another one over features that are kept.
-        for _ in range(2 if execution.store else 1):
+        for _ in range(2 if execution.keep_features else 1):
             engine.sweep(problems, u)
         touched = perf_counter()
         engine.sweep(problems, u)
@@ -373,10 +368,10 @@ def execution_for(job: Job, shape: Shape, source: DataSource) -> Execution:
     many = settings.until_converged
     if shape.subsample and settings.tol >= ROUGH:  # some of the rows do nearly all
         many = False
-    execution = job.backend.fit_in(job.memory_limit, shape, job.threads, store=many)
+    execution = job.backend.fit_in(job.memory_limit, shape, job.threads, keep_features=many)
     per_row = shape.centers + (SLOPES if settings.newton else 0)
-    fused = worthwhile(shape.rows, per_row, settings.max_iter)
-    return replace(execution, fused=fused, precise=settings.newton)
+    compiled = worthwhile(shape.rows, per_row, settings.max_iter)
+    return replace(execution, compiled=compiled, float64=settings.newton)
 
 
 def shape_of(source: DataSource, job: Job, classes: int, weighted: bool) -> Shape:
