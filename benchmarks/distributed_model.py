@@ -29,12 +29,13 @@ from polysift.cluster.tasks import survey_partition
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
+from polysift.engine.row_updates import AdmmUpdate
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import MapSpec, build_feature_map
 from polysift.features.survey import survey
 from polysift.runtime.parallel import Pool, TreeSum, partial_sums, shard_spans, single_threaded_blas
 from polysift.runtime.progress import Monitor
-from polysift.solvers.admm import Settings, factorise
+from polysift.solvers.factor import Ridge, factorise
 
 
 @dataclass
@@ -77,7 +78,7 @@ def measure_core(folder: Path, n: int) -> dict[str, float]:
     spec = MapSpec(DEGREE, n, "random", "minmax", 0)
     questions = replace(spec.questions(FEATURES, labels=True), gather=False)
     u = 1e-3 * np.random.default_rng(0).normal(size=(n, 1))
-    problem = Problem(n, gamma=0.1, relax=1.7)
+    problem = Problem(n, AdmmUpdate(0.1, 1.7))
     stored = open_data(folder, target="y")
     with single_threaded_blas(), Pool(1) as pool:
         labelled = ArraySource(X, y=y)
@@ -88,7 +89,7 @@ def measure_core(folder: Path, n: int) -> dict[str, float]:
         sweep = m * n / best_time(lambda: engine.sweep([problem], u), 5)
         gram = m * n * n / best_time(engine.gram)
         G = engine.gram().over()[0]
-        cholesky = n**3 / 3 / best_time(lambda: factorise(G.copy(), Settings(1.0, rho=1.0)))
+        cholesky = n**3 / 3 / best_time(lambda: factorise(G.copy(), Ridge(1.0)))
         surveyed = stored.n_rows / best_time(lambda: survey(stored, questions, pool))
         parts = [part for _, _, part in survey_partition(stored, 0, questions, 1)]
         merge = 1 / best_time(lambda: parts[0].merge(parts[0], n), 10)

@@ -30,14 +30,16 @@ from common import load
 from polysift import FPCClassifier, PolynomialKernelMap
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine import sampling, shards
+from polysift.engine.context import FitContext
 from polysift.engine.local import LocalEngine
 from polysift.engine.sampling import Draw, Sample
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import scaler_from_dict
 from polysift.runtime.parallel import Pool
+from polysift.runtime.progress import Monitor
 from polysift.solvers import conjugate_gradients
-from polysift.solvers.admm import Settings
 from polysift.solvers.conjugate_gradients import sampled_sums
+from polysift.solvers.factor import Ridge
 
 MAP = {"degree": 6, "centers": "random", "scaler": "standard"}
 
@@ -73,12 +75,13 @@ def eigenvalues(name: str, m: int = 20_000, n: int = 300) -> None:
     with Pool(1) as pool:
         data = TrainingSet(ArraySource(X), y.astype(int), 2)
         engine = LocalEngine(data, feature_map, pool)
+        context = FitContext(Monitor(), pool=pool)
         G = engine.gram().G[0]
         for seed in range(3):
             even = engine.pick(Draw(seed, 13 * n / m))
             B = np.empty((even.n_rows, n))
             engine.features(np.concatenate(even.X), B)
-            drawn = sampled_sums(engine, Sample(m, 4 * n, 8 * n, seed), Settings(1, 1), pool=pool)
+            drawn = sampled_sums(engine, Sample(m, 4 * n, 8 * n, seed), Ridge(1.0), context)
             sizes = range_of(G, B.T @ B * m / 13 / n, 1.0), range_of(G, drawn.G[0], 1.0)
             print(f"  {name}: {13 * n} even rows {sizes[0]}; drawn by leverage {sizes[1]}")
         A = np.empty((m, n))

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from oracles import lemma_1
-from polysift.losses import hinge_loss, prox_step
+from polysift.losses import HINGE
 
 finite = st.floats(-50, 50, allow_nan=False)
 gammas = st.floats(1e-3, 1e3)
@@ -12,7 +12,7 @@ labels = st.sampled_from([-1.0, 1.0])
 
 
 def prox(y, b, gamma):
-    return b + y * float(prox_step(np.array([y * b]), gamma)[0])
+    return b + y * float(HINGE.prox_step(np.array([y * b]), gamma)[0])
 
 
 @given(labels, finite, gammas)
@@ -46,7 +46,7 @@ def test_prox_does_not_expand(a, b, gamma):
 
 @given(finite, gammas)
 def test_the_step_is_a_dual_variable_and_a_subgradient(t, gamma):
-    step = float(prox_step(np.array([t]), gamma)[0])
+    step = float(HINGE.prox_step(np.array([t]), gamma)[0])
     assert 0 <= step * gamma <= 1 + 1e-12
     v = t + step
     # gamma * step is minus a subgradient of the loss at v: 1 below the kink, 0 above it.
@@ -57,4 +57,4 @@ def test_the_step_is_a_dual_variable_and_a_subgradient(t, gamma):
 
 
 def test_loss():
-    np.testing.assert_array_equal(hinge_loss(np.array([-1.0, 0.5, 1.0, 2.0])), [2, 0.5, 0, 0])
+    np.testing.assert_array_equal(HINGE.value(np.array([-1.0, 0.5, 1.0, 2.0])), [2, 0.5, 0, 0])

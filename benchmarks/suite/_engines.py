@@ -10,6 +10,7 @@ from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
+from polysift.engine.row_updates import AdmmUpdate
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift.features.survey import survey
 from polysift.runtime.parallel import Pool, single_threaded_blas
@@ -54,7 +55,7 @@ class Bench:
         # Scores about as large as those of a model: neither overflow nor denormal numbers.
         size = float(np.median(1.0 + self.X[:100] @ self.map.centers.T)) ** shape.degree
         self.u = rng.normal(size=(shape.n, 1)) / (size * np.sqrt(shape.n))
-        self._lane = Problem(shape.n, GAMMA, RELAX)
+        self._lane = Problem(shape.n, AdmmUpdate(GAMMA, RELAX))
         self._engine = LocalEngine(
             data, self.map, pool, Execution(compiled=has_kernels() if fused is None else fused)
         )

@@ -13,6 +13,7 @@ from polysift.cluster.backend import ClusterBackend
 from polysift.data.source import ArraySource
 from polysift.engine.budget import Execution, Shape, peak_bytes
 from polysift.engine.problems import Problem
+from polysift.engine.row_updates import AdmmUpdate
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import learn_scaler
 from polysift.features.statistics import column_statistics
@@ -51,9 +52,9 @@ def test_losses_at_any_moment(rows, request, tmp_path, monkeypatch, fold_parts, 
     rng = np.random.default_rng(seed)
     for _ in range(2):
         problems = [
-            Problem(N, 1.0, 1.7, 0 if fold_parts else None),
-            Problem(N - 3, 2.0, 1.0),
-            Problem(N, 1.0, 1.7),
+            Problem(N, AdmmUpdate(1.0, 1.7), 0 if fold_parts else None),
+            Problem(N - 3, AdmmUpdate(2.0, 1.0)),
+            Problem(N, AdmmUpdate(1.0, 1.7)),
         ]
         for engine in (local, remote):
             engine.begin(3)
@@ -79,7 +80,10 @@ def test_losses_at_any_moment(rows, request, tmp_path, monkeypatch, fold_parts, 
 def test_lanes_are_dropped_without_a_pass(rows):
     cluster = Shaky()
     local, remote = engines(rows, cluster, store=True)
-    problems, u = [Problem(N, 1.0, 1.0), Problem(N, 2.0, 1.0)], np.ones((N, 2 * K)) / 50
+    problems, u = (
+        [Problem(N, AdmmUpdate(1.0, 1.0)), Problem(N, AdmmUpdate(2.0, 1.0))],
+        np.ones((N, 2 * K)) / 50,
+    )
     for engine in (local, remote):
         engine.begin(2)
         engine.sweep(problems, u)

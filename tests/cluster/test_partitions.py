@@ -17,6 +17,7 @@ from polysift.data.labels import find_encoding, label_part
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.budget import Execution
 from polysift.engine.problems import Problem
+from polysift.engine.row_updates import AdmmUpdate
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import learn_scaler
 from polysift.features.statistics import column_statistics
@@ -212,7 +213,7 @@ class TestTasks:
 
     def steps(self):
         u = np.random.default_rng(2).normal(size=(10, 6))
-        problems = [Problem(10, 1.0, 1.7), Problem(10, 2.0, 1.0)]
+        problems = [Problem(10, AdmmUpdate(1.0, 1.7)), Problem(10, AdmmUpdate(2.0, 1.0))]
         return [
             Sweep(problems, u),
             Sweep(problems, u / 2),

@@ -22,9 +22,10 @@ from polysift import FPCClassifier, FPCClassifierCV, RayCluster, WorkersLostErro
 from polysift.cluster import held_rows, ray_cluster
 from polysift.cluster.ray_cluster import RayWorkers
 from polysift.cluster.scheduler import LostError
-from polysift.engine import compiled, sampling
+from polysift.engine import compiled
 from polysift.runtime import checkpoints, progress
-from polysift.solvers.admm import Run
+from polysift.solvers import newton
+from polysift.solvers.admm import Admm
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
@@ -114,8 +115,8 @@ class TestTheSameModel:
 
     @pytest.mark.parametrize("calibration", [None, "sigmoid"])
     def test_newton_on_some_of_the_rows_first(self, problem, monkeypatch, calibration):
-        monkeypatch.setattr(sampling, "LEAST_SUBSAMPLE_ROWS", 1000)  # they are drawn by workers
-        monkeypatch.setattr(sampling, "SUBSAMPLE_ROWS_PER_CENTER", 20)
+        monkeypatch.setattr(newton, "LEAST_SUBSAMPLE_ROWS", 1000)  # they are drawn by workers
+        monkeypatch.setattr(newton, "SUBSAMPLE_ROWS_PER_CENTER", 20)
         X, y, weights = problem
         params = {"degree": 2, "solver": "newton", "random_state": 0, "calibration": calibration}
         local = FPCClassifier(**params).fit(X, y > 0, weights)
@@ -203,7 +204,7 @@ def stopped_after(iterations):
     if iterations is None:
         yield
         return
-    step = Run.step
+    step = Admm.step
 
     def counted(run, *args):
         if run.iterates == iterations:
@@ -211,7 +212,7 @@ def stopped_after(iterations):
         step(run, *args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Run, "step", counted)
+        patch.setattr(Admm, "step", counted)
         with contextlib.suppress(ZeroDivisionError):
             yield
 
@@ -338,14 +339,14 @@ class TestLimits:
     def test_time_limit_after_it(self, large, monkeypatch):
         """By a clock that stands still until the third iteration is done."""
         X, y = large
-        now, absorb = [1000.0], Run.absorb
+        now, update = [1000.0], Admm.update
 
-        def absorb_slowly(self, *args):
-            absorb(self, *args)
+        def update_slowly(self, *args):
+            update(self, *args)
             now[0] += 5.0 if self.iterates == 3 else 0.0
 
         monkeypatch.setattr(progress, "perf_counter", lambda: now[0])
-        monkeypatch.setattr(Run, "absorb", absorb_slowly)
+        monkeypatch.setattr(Admm, "update", update_slowly)
         params = CONVERGED | {"max_iter": 10_000}
         model = FPCClassifier(n_centers=50, engine="ray", time_limit=4.0, **params).fit(X, y)
         assert model.status_ == "time_limit"

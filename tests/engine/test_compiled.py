@@ -25,6 +25,7 @@ from polysift.engine import compiled
 from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
+from polysift.engine.row_updates import AdmmUpdate
 from polysift.features.feature_map import BlockFeatures, MapSpec, build_feature_map
 from polysift.features.survey import survey
 from polysift.runtime.parallel import Pool
@@ -77,7 +78,7 @@ def test_gram_and_sweep_are_numpys_to_rounding(m, d, n, degree, dtype):
     np.testing.assert_allclose(found.G, expected.G, rtol=rtol)
     np.testing.assert_allclose(found.Aty, expected.Aty, rtol=0, atol=rtol * expected.Aty.max() * m)
     u = np.random.default_rng(1).normal(size=(n, 1)) / expected.G.max() ** 0.5 * m**0.5
-    for lane in (Problem(n, 0.1, 1.7), Problem(n, float(m), 1.0)):
+    for lane in (Problem(n, AdmmUpdate(0.1, 1.7)), Problem(n, AdmmUpdate(float(m)))):
         assert_alike(swept(fused, [lane], u), swept(plain, [lane], u), dtype)
     found, expected = ({"Gu": e.product([lane], u)} for e in (fused, plain))
     assert_alike(found, expected, dtype)
@@ -119,7 +120,11 @@ def test_lanes_folds_and_classes(dtype):
     more = {"fold_parts": rng.integers(-1, 3, m), "n_fold_parts": 3, "weights": rng.random(m)}
     data, feature_map = problem(m, 8, n, 6, dtype, **more)
     data = replace(data, codes=rng.integers(0, 3, m), n_classes=3)
-    lanes = [Problem(n, 0.1, 1.7), Problem(n, 0.5, 1.0, 0), Problem(20, 3.0, 1.5, 2)]
+    lanes = [
+        Problem(n, AdmmUpdate(0.1, 1.7)),
+        Problem(n, AdmmUpdate(0.5, 1.0), 0),
+        Problem(20, AdmmUpdate(3.0, 1.5), 2),
+    ]
     u = rng.normal(size=(n, 9)) * 1e-2
     u[20:, 6:] = 0.0
     plain, fused = engines(data, feature_map)
@@ -127,7 +132,12 @@ def test_lanes_folds_and_classes(dtype):
 
 
 @pytest.mark.parametrize(
-    "lane", [Problem(40, 0.1, 1.7), Problem(40, 0.1, 1.7, 1), Problem(25, 0.1, 1.7)]
+    "lane",
+    [
+        Problem(40, AdmmUpdate(0.1, 1.7)),
+        Problem(40, AdmmUpdate(0.1, 1.7), 1),
+        Problem(25, AdmmUpdate(0.1, 1.7)),
+    ],
 )
 def test_one_lane_with_weights(lane):
     m, n = 2500, 40
@@ -154,7 +164,7 @@ def test_rows_without_weight_may_be_anything():
     data.source.rows(next(data.source.parts())[1])[5:7] = 3e38  # their features overflow
     u = np.full((40, 1), 1e-4)
     with np.errstate(over="ignore"):
-        sums = swept(engines(data, feature_map)[1], [Problem(40, 0.1, 1.7)], u)
+        sums = swept(engines(data, feature_map)[1], [Problem(40, AdmmUpdate(0.1, 1.7))], u)
     assert all(np.isfinite(value).all() for value in sums.values())
 
 
@@ -163,7 +173,7 @@ def test_rows_without_weight_may_be_anything():
 @pytest.mark.usefixtures("threaded")
 def test_same_bits_with_kept_features_threads_and_workers(d, degree, dtype):
     data, feature_map = problem(9000, d, 40, degree, dtype)
-    u, lanes = np.full((40, 1), 1e-3), [Problem(40, 0.1, 1.7)]
+    u, lanes = np.full((40, 1), 1e-3), [Problem(40, AdmmUpdate(0.1, 1.7))]
     first = engines(data, feature_map)[1]
     expected, product = swept(first, lanes, u), first.product(lanes, u)
     pieces = Pieces(Shaky(), data.source, cut_into_partitions(data.source.shards(), 1))
@@ -260,8 +270,10 @@ import numpy as np
 from polysift.engine.local import LocalEngine
 from polysift.engine.budget import Execution
 from polysift.engine.problems import Problem
+from polysift.engine.row_updates import AdmmUpdate, NewtonUpdate
 from polysift.runtime.parallel import Pool
 from solving import problem
+admm = AdmmUpdate(0.1, 1.7)
 for d in (3, 20):
     data, feature_map = problem(2050, d, 7, 3, np.float32)
     u = np.full((7, 1), 1e-2)
@@ -270,12 +282,13 @@ for d in (3, 20):
         engine = LocalEngine(data, feature_map, Pool(1), execution)
         engine.begin(1)
         engine.gram()
-        for lane in (Problem(7, 0.1, 1.7), Problem(7, 1.0, 1.0, None, ((0.5, 0.5),))):
+        for update in (admm, NewtonUpdate(((0.5, 0.5),))):
+            lane = Problem(7, update)
             for _ in range(2):
                 engine.sweep([lane], u)
         engine.product([lane], u)
         engine.begin(2)
-        engine.sweep([Problem(7, 0.1, 1.7), Problem(5, 0.1, 1.7)], np.hstack([u, u]))
+        engine.sweep([Problem(7, admm), Problem(5, admm)], np.hstack([u, u]))
 """
     run = subprocess.run(
         [sys.executable, "-c", code],

@@ -140,7 +140,7 @@ def test_a_time_limit_takes_the_best_candidate_so_far(clock, monkeypatch):
     reserved = []
 
     def late():  # with time left for the refit, but for no more
-        monitor = stages[-1]._context.monitor
+        monitor = stages[-1]._context.fit.monitor
         reserved.append(monitor._reserved)
         clock.now = monitor._deadline - monitor._reserved / 2
 

@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 
 from oracles import algorithm_1, h_norm, kernel, lp_optimum, lp_solution
 from polysift.features.kernels import full_dimension
-from polysift.losses import prox_step
-from polysift.solvers.admm import RHO_FLOOR, Run, Settings, factorise
-from polysift.solvers.loop import Batch, solve
+from polysift.losses import HINGE
+from polysift.solvers.admm import Admm
+from polysift.solvers.factor import RHO_FLOOR, Ridge, factorise
+from polysift.solvers.loop import Loop
 from polysift.solvers.result import Status
 from problems import noisy_problem
-from solving import PROBLEMS, converged, engine_for
+from solving import PROBLEMS, converged, engine_for, paper, solve
 
 EPS = np.finfo(float).eps
 
@@ -31,9 +32,7 @@ def test_iterates_are_those_of_algorithm_1(degree, alpha, beta):
     tolerance = max(1e-8, 100 * EPS * trace / rho)
     expected = algorithm_1(A, y, alpha, beta, 7)
     for n_iter in (1, 2, 7):
-        result = solve(
-            engine_for(X, y, C, degree), Settings(beta, rho=rho, max_iter=n_iter, tol=0.0)
-        )
+        result = solve(engine_for(X, y, C, degree), paper(beta, rho=rho, max_iter=n_iter, tol=0.0))
         scores, printed = A @ result.u[:, 0], A @ expected[n_iter][0]
         assert np.abs(scores - printed).max() <= tolerance * np.abs(printed).max()
         assert not result.rho_raised
@@ -45,7 +44,7 @@ def test_history_is_that_of_algorithm_1(rng):
     C = rng.random((6, 2))
     A, alpha, beta = kernel(X, C, 2), 0.5, 0.02
     p = algorithm_1(A, y, alpha, beta, 6)
-    result = solve(engine_for(X, y, C, 2), Settings(beta, rho=alpha / beta, max_iter=6, tol=1e-300))
+    result = solve(engine_for(X, y, C, 2), paper(beta, rho=alpha / beta, max_iter=6, tol=1e-300))
     H = A.T @ A + alpha / beta * np.eye(6)
     for k in range(6):
         u, v, w = p[k + 1]
@@ -96,7 +95,7 @@ def test_theorem_2_the_h_norm_difference_never_grows(seed, m, d, degree, log_alp
     C = rng.random((full_dimension(degree, d), d))
     beta = 10.0**log_beta
     rho = 10.0**log_alpha / beta
-    result = solve(engine_for(X, y, C, degree), Settings(beta, rho=rho, max_iter=40, tol=1e-300))
+    result = solve(engine_for(X, y, C, degree), paper(beta, rho=rho, max_iter=40, tol=1e-300))
     steps = result.history["h_norm_difference"][1:]
     # Rounding: of the size of the state, times eps, squared where the steps themselves are tiny.
     trace = np.sum(kernel(X, C, degree) ** 2)
@@ -114,12 +113,12 @@ def test_contraction_lemma_of_appendix_a(seed):
 
     def iterate(k):
         engine = engine_for(X, y, C, 1)
-        settings = Settings(beta, rho=alpha / beta, max_iter=1000, tol=1e-300)
+        settings = paper(beta, rho=alpha / beta, max_iter=1000, tol=1e-300)
         G, Aty = engine.gram().over()
-        run = Run(factorise(G, settings), Aty, settings, 40.0)
-        Batch(engine, [run]).advance(until=k)
+        run = Admm(factorise(G, settings.ridge), Aty, settings, 40.0)
+        Loop(engine, [run]).run(until=k)
         t = engine.state[:, 0]
-        step = prox_step(t, 40 * beta)
+        step = HINGE.prox_step(t, 40 * beta)
         return run.u[:, 0], y * (t + step), -beta * y * step
 
     before = np.zeros(3), y.astype(float), np.zeros(40)
@@ -185,25 +184,25 @@ def test_floor_on_rho(rng):
     G = A.T @ A
     trace = np.trace(G)
     floor = RHO_FLOOR * EPS * trace
-    raised = factorise(G.copy(), Settings(1.0, rho=1e-30))
+    raised = factorise(G.copy(), Ridge(rho=1e-30))
     assert raised.rho_raised and raised.rho >= floor
     assert raised.rho_floor == pytest.approx(floor)
-    kept = factorise(G.copy(), Settings(1.0, relative_rho=1e-6))
+    kept = factorise(G.copy(), Ridge(relative_rho=1e-6))
     assert not kept.rho_raised
     assert kept.rho == pytest.approx(1e-6 * trace / 30)
-    default = factorise(G.copy(), Settings(1.0, floor_multiple=3.0))
+    default = factorise(G.copy(), Ridge(floor_multiple=3.0))
     assert default.rho == pytest.approx(3 * floor) and not default.rho_raised
 
 
 def test_tolerance_zero_skips_the_last_sweep(rng):
     X, y = noisy_problem(rng, 100, 2)
     C = rng.random((3, 2))
-    result = solve(engine_for(X, y, C, 1), Settings(1.0, rho=1.0, max_iter=4, tol=0.0))
+    result = solve(engine_for(X, y, C, 1), paper(1.0, rho=1.0, max_iter=4, tol=0.0))
     assert result.status is Status.MAX_ITER
     assert np.isnan(result.history["objective"][-1])
     assert np.isfinite(result.history["objective"][:-1]).all()
     assert np.isfinite(result.history["seconds"]).all()
-    full = solve(engine_for(X, y, C, 1), Settings(1.0, rho=1.0, max_iter=4, tol=1e-300))
+    full = solve(engine_for(X, y, C, 1), paper(1.0, rho=1.0, max_iter=4, tol=1e-300))
     np.testing.assert_array_equal(full.u, result.u)
 
 

@@ -20,30 +20,32 @@ from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine import budget, compiled
 from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
-from polysift.engine.sums import SmoothSums
+from polysift.engine.sums import STEP_LENGTHS, NewtonSums
 from polysift.features.kernels import full_dimension
-from polysift.losses import STEPS
 from polysift.plots import ConvergenceDisplay
 from polysift.runtime import checkpoints
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor, OutOfTime
-from polysift.solvers.admm import Settings, factorise
-from polysift.solvers.loop import Batch, solve
+from polysift.solvers.factor import Ridge, factorise
+from polysift.solvers.loop import Loop
 from polysift.solvers.newton import (
-    DAMPING,
-    LESS,
-    LOOK_BACK,
+    EXPECTED_PASSES,
+    RISING_STEP_FACTOR,
+    Newton,
+    NewtonSettings,
+)
+from polysift.solvers.newton_column import (
+    FIRST_DELTA,
+    HESSIAN_MEMORY,
+    LEAST_DAMPING,
+    LOOK_BACK_STEPS,
     LOWERED,
-    MEMORY,
-    RAISED,
-    START,
-    Column,
-    NewtonRun,
+    MOST_RAISED,
+    NewtonColumn,
 )
 from polysift.solvers.result import Status
-from polysift.training.plan import NEWTON_PASSES
 from problems import noisy_problem, optional
-from solving import PROBLEMS, converged, engine_for
+from solving import PROBLEMS, converged, engine_for, solve
 
 figure = optional("matplotlib.figure")
 
@@ -52,8 +54,9 @@ MANY_X, MANY_Y = noisy_problem(np.random.default_rng(1), 12_001, 3)
 
 
 def newton(**changes):
-    defaults = {"beta": 1.0, "max_iter": 300, "tol": 1e-3}
-    return Settings(**(defaults | changes), until_converged=True, newton=True)
+    names = ("rho", "relative_rho", "floor_multiple")
+    ridge = Ridge(**{name: changes.pop(name) for name in names if name in changes})
+    return NewtonSettings(ridge, **changes)
 
 
 def classifier(degree=3, **changes):
@@ -66,7 +69,7 @@ def loss(clf, X, y, weights=None):
 
 class TestColumn:
     def test_the_bfgs_update_solves_the_secant_equation(self, rng):
-        column = Column.at(np.zeros(6), np.zeros(6))
+        column = NewtonColumn.at(np.zeros(6), np.zeros(6))
         B = rng.normal(size=(6, 6))
         column.W = B @ B.T + np.eye(6)
         s, y = rng.normal(size=(2, 6))
@@ -80,11 +83,11 @@ class TestColumn:
         np.testing.assert_array_equal(column.W, before)
 
     def test_a_new_hessian(self, rng):
-        column = Column.at(np.zeros(4), np.zeros(4))
+        column = NewtonColumn.at(np.zeros(4), np.zeros(4))
         A = rng.normal(size=(9, 4))
         column.since, column.delta, column.damping = 7, 0.25, 0.3
         column.refresh(A.T @ A, 9.0)
-        H = A.T @ A / (4 * 0.25 * 9) + MEMORY * np.eye(4) / (4 * START)
+        H = A.T @ A / (4 * 0.25 * 9) + HESSIAN_MEMORY * np.eye(4) / (4 * FIRST_DELTA)
         np.testing.assert_allclose(column.W @ (H + 0.3 * np.eye(4)), np.eye(4), atol=1e-12)
         assert column.since == 0
         column.M, column.damping = np.zeros((4, 4)), 0.0
@@ -92,22 +95,22 @@ class TestColumn:
         assert np.isfinite(column.W).all() and np.linalg.eigvalsh(column.W)[0] > 0
 
     def test_damping_follows_what_was_taken_of_a_step(self):
-        column = Column.at(np.zeros(2), np.zeros(2))
+        column = NewtonColumn.at(np.zeros(2), np.zeros(2))
         column.damping = 1.0
-        for taken, damping in ((0.1, 10.0), (1e-6, 10 * RAISED), (0.5, 10 * RAISED)):
+        for taken, damping in ((0.1, 10.0), (1e-6, 10 * MOST_RAISED), (0.5, 10 * MOST_RAISED)):
             column.taken = taken
             column.damp()
             assert column.damping == pytest.approx(damping)
         column.taken = 1.0
         column.damp()
-        assert column.damping == pytest.approx(10 * RAISED / LOWERED)
+        assert column.damping == pytest.approx(10 * MOST_RAISED / LOWERED)
         column.damping, column.taken = 0.0, 0.1
         column.damp()
-        assert column.damping == pytest.approx(10 * DAMPING / (4 * START))
+        assert column.damping == pytest.approx(10 * LEAST_DAMPING / (4 * FIRST_DELTA))
 
     def test_what_damping_hides_counts(self):
-        column = Column.at(np.zeros(1), np.zeros(1))
-        column.g, column.losses = np.array([0.01]), np.ones(LOOK_BACK + 1)
+        column = NewtonColumn.at(np.zeros(1), np.zeros(1))
+        column.g, column.losses = np.array([0.01]), np.ones(LOOK_BACK_STEPS + 1)
         column.W = np.array([[0.5]])  # of a curvature of 2, half of which is damping
         column.damping = 1.0
         column.aim(1e-3)
@@ -121,28 +124,28 @@ class TestColumn:
             (lambda t: t / 0.1 - 1.0, 0.1),
             (lambda t: t / 3.0 - 1.0, 3.0),
             (lambda t: t / 1e-4 - 1.0, 1e-4),  # before the first slope that is known
-            (lambda t: t * 0.0 - 1.0, STEPS[-1]),  # down all the way
+            (lambda t: t * 0.0 - 1.0, STEP_LENGTHS[-1]),  # down all the way
         ],
     )
     def test_the_length_of_a_step(self, slopes, length):
-        column = Column.at(np.zeros(1), np.zeros(1))
+        column = NewtonColumn.at(np.zeros(1), np.zeros(1))
         column.decrement = 1.0
-        assert column.right_length(slopes(STEPS)) == pytest.approx(length)
+        assert column.right_length(slopes(STEP_LENGTHS)) == pytest.approx(length)
 
     def test_a_step_that_leads_up_is_not_good(self):
         """A slope that is small beside a decrement beyond all reason says little."""
-        column = Column.at(np.zeros(1), np.zeros(1))
+        column = NewtonColumn.at(np.zeros(1), np.zeros(1))
         column.decrement = 100.0
-        slopes = np.where(STEPS < 0.1, -1.0, 20.0)
+        slopes = np.where(STEP_LENGTHS < 0.1, -1.0, 20.0)
         assert column.right_length(slopes) == 1.0
         assert 0.0 < column.right_length(slopes, higher=True) < 0.125
         assert column.right_length(-slopes, higher=True) == 1.0  # by rounding, on the way down
 
     def test_what_other_rows_have_settled(self):
-        column = Column.at(np.zeros(1), np.zeros(1))
+        column = NewtonColumn.at(np.zeros(1), np.zeros(1))
         column.g = np.array([1e-3])
         for claimed, done in ((0.49, True), (0.4, False)):
-            column.losses = np.array([0.5, *np.full(LOOK_BACK, np.inf)])
+            column.losses = np.array([0.5, *np.full(LOOK_BACK_STEPS, np.inf)])
             column.claimed = claimed
             column.aim(0.1)
             assert column.done == done
@@ -150,18 +153,18 @@ class TestColumn:
         assert not column.done
 
     def test_a_loss_that_is_small_enough(self):
-        column = Column.at(np.zeros(1), np.zeros(1))
-        column.g, column.losses = np.ones(1), np.array([0.01, *np.full(LOOK_BACK, np.inf)])
+        column = NewtonColumn.at(np.zeros(1), np.zeros(1))
+        column.g, column.losses = np.ones(1), np.array([0.01, *np.full(LOOK_BACK_STEPS, np.inf)])
         column.aim(1e-3)
         assert not column.done
-        column.enough = 0.02
+        column.small_loss = 0.02
         column.aim(1e-3)
         assert column.done
 
     def test_delta_shrinks_where_the_rounding_hides_more_than_a_step_gains(self):
-        column = Column.at(np.zeros(1), np.zeros(1))
-        column.g, column.losses = np.array([0.01]), np.full(LOOK_BACK + 1, 0.5)
-        for gap, delta in ((1e-5, START), (1e-2, START / 2)):
+        column = NewtonColumn.at(np.zeros(1), np.zeros(1))
+        column.g, column.losses = np.array([0.01]), np.full(LOOK_BACK_STEPS + 1, 0.5)
+        for gap, delta in ((1e-5, FIRST_DELTA), (1e-2, FIRST_DELTA / 2)):
             column.gap = gap
             column.aim(1e-3)
             assert column.next_delta == delta
@@ -173,7 +176,7 @@ class TestColumn:
         assert not column.done
 
     def test_how_far_it_is(self):
-        column = Column.at(np.zeros(1), np.zeros(1))
+        column = NewtonColumn.at(np.zeros(1), np.zeros(1))
         assert np.isnan(column.left())
         column.decrement, column.gap, column.losses = 0.1, 0.3, np.array([0.0])
         assert column.left() == 0.0
@@ -443,7 +446,7 @@ def test_callbacks_get_the_best_point_and_may_stop(rng):
             return len(self.seen) == 5
 
     hook = Hook()
-    result = solve(engine_for(X, Y, C, 3), newton(), hook=hook)
+    result = solve(engine_for(X, Y, C, 3), newton(), callback=hook)
     assert result.status is Status.CALLBACK and result.n_iter == 5
     assert (np.diff(hook.seen) <= 1e-12).all()
 
@@ -451,33 +454,33 @@ def test_callbacks_get_the_best_point_and_may_stop(rng):
 def test_a_step_beyond_the_range_of_numbers(rng):
     A = rng.random((30, 3))
     settings = newton()
-    run = NewtonRun(factorise(A.T @ A, settings), A.T @ np.ones((30, 1)), settings, 30.0)
+    run = Newton(factorise(A.T @ A, settings.ridge), A.T @ np.ones((30, 1)), settings, 30.0)
     run.step()
-    swept = SmoothSums.zeros(3, 1, 1)
+    swept = NewtonSums.zeros(3, 1, 1)
     swept.r[:] = np.nan
-    run.absorb(swept, 0.0)
+    run.update(swept, 0.0)
     (column,) = run.columns
-    assert column.length == STEPS[0] and not column.arrived
+    assert column.length == STEP_LENGTHS[0] and not column.arrived
     assert column.best == np.inf
     before = run.u
     run.step()
-    np.testing.assert_allclose(run.u, STEPS[0] * before)
-    assert run.problem.smooth == ((START, -1.0),)
+    np.testing.assert_allclose(run.u, STEP_LENGTHS[0] * before)
+    assert run.problem.update.roundings == ((FIRST_DELTA, -1.0),)
 
 
 def test_a_step_that_ends_above_its_start_is_shortened(rng):
     engine = engine_for(X, Y, rng.random((20, 3)), 3)
     settings = newton()
     G, Aty = engine.gram().over()
-    run = NewtonRun(factorise(G, settings), Aty, settings, engine.total_weight())
-    Batch(engine, [run]).advance(until=2)
+    run = Newton(factorise(G, settings.ridge), Aty, settings, engine.total_weight())
+    Loop(engine, [run]).run(until=2)
     (column,) = run.columns
     column.length, column.trial, start = 0.3, False, column.u
     run.step()
-    swept = SmoothSums.zeros(20, 1, 1)
+    swept = NewtonSums.zeros(20, 1, 1)
     swept.loss[:] = 1.01 * run.m * column.ceiling(run.m)
-    run.absorb(swept, 0.0)
-    assert column.length == pytest.approx(0.3 * LESS) and column.u is start
+    run.update(swept, 0.0)
+    assert column.length == pytest.approx(0.3 * RISING_STEP_FACTOR) and column.u is start
 
 
 @pytest.mark.parametrize("place", [0, 1, 1597])
@@ -522,7 +525,7 @@ def test_few_rows_per_center():
 def test_the_forecast():
     clf = classifier(max_iter=50)
     expected = clf.plan(MANY_X, MANY_Y)
-    assert expected.passes == 2 + NEWTON_PASSES and expected.peak_memory > 0
+    assert expected.passes == 2 + EXPECTED_PASSES and expected.peak_memory > 0
     assert expected.seconds_by_phase["curvature"] > 0
     assert classifier(max_iter=5).plan(MANY_X, MANY_Y).passes == 7
     other = classifier(max_iter=50).set_params(solver="converged").plan(MANY_X, MANY_Y)
@@ -615,10 +618,10 @@ def test_columns_that_are_done_rest(rng):
     engine = LocalEngine(data, engine._work._map, Pool(1))
     settings = newton()
     G, Aty = engine.gram().over()
-    run = NewtonRun(factorise(G, settings), Aty, settings, engine.total_weight())
-    batch, ends = Batch(engine, [run]), {}
+    run = Newton(factorise(G, settings.ridge), Aty, settings, engine.total_weight())
+    loop, ends = Loop(engine, [run]), {}
     while run.status is None:
-        batch.advance(until=run.iterates + 1)
+        loop.run(until=run.iterates + 1)
         for k, column in enumerate(run.columns):
             if column.done:
                 ends.setdefault(k, (run.iterates, column.u))

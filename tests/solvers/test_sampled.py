@@ -16,8 +16,10 @@ from oracles import kernel, lp_optimum
 from polysift import FPCClassifier, load, save
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.budget import Execution, Shape, peak_bytes
+from polysift.engine.context import FitContext
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
+from polysift.engine.row_updates import AdmmUpdate
 from polysift.engine.sampling import (
     Draw,
     add_gram,
@@ -32,11 +34,12 @@ from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import AffineScaler
 from polysift.runtime import checkpoints
 from polysift.runtime.parallel import Pool, Workspace
+from polysift.runtime.progress import Monitor
 from polysift.solvers import conjugate_gradients
-from polysift.solvers.admm import Factor, Settings, factorise
-from polysift.solvers.conjugate_gradients import ConjugateGradients, sampled_sums
-from polysift.solvers.loop import solve
+from polysift.solvers.conjugate_gradients import ConjugateGradients, SampledGram, sampled_sums
+from polysift.solvers.factor import Ridge, factorise
 from problems import noisy_problem
+from solving import converged, solve
 
 X, Y = noisy_problem(np.random.default_rng(0), 6000, 3)
 
@@ -76,7 +79,11 @@ class TestProduct:
             "keep_features": kind == "kept",
         }
         engine = engine_for(rows, y, C, 3, classes=3, **more)
-        lanes = [Problem(20, 1.0, 1.0), Problem(20, 1.0, 1.7, 1), Problem(12, 2.0, 1.0, 0)]
+        lanes = [
+            Problem(20, AdmmUpdate(1.0, 1.0)),
+            Problem(20, AdmmUpdate(1.0, 1.7), 1),
+            Problem(12, AdmmUpdate(2.0, 1.0), 0),
+        ]
         P = rng.normal(size=(20, 9))
         A, counts = kernel(X.astype(float), C, 3), np.ones(5000) if weights is None else weights
         expected = np.zeros((20, 9))
@@ -95,12 +102,12 @@ class TestProduct:
     def test_it_moves_no_state(self, rng):
         engine = engine_for(X, (Y > 0).astype(int), rng.random((5, 3)), 2)
         engine.begin(1)
-        engine.product([Problem(5, 1.0, 1.0)], np.ones((5, 1)))
+        engine.product([Problem(5, AdmmUpdate(1.0, 1.0))], np.ones((5, 1)))
         np.testing.assert_array_equal(engine.state, 1.0)
 
     def test_one_row_one_feature_one_center(self):
         engine = engine_for(np.array([[2.0]]), np.array([1]), np.array([[3.0]]), 2)
-        assert engine.product([Problem(1, 1.0, 1.0)], np.array([[0.5]])) == 0.5 * 7.0**4
+        assert engine.product([Problem(1, AdmmUpdate(1.0, 1.0))], np.array([[0.5]])) == 0.5 * 7.0**4
 
 
 class TestDraws:
@@ -137,7 +144,7 @@ class TestDraws:
     def test_rows_that_count_little_do_not_spoil_the_first_sample(self, rng):
         weights = (np.arange(6000) % 100 == 0).astype(float)
         engine = engine_for(X, (Y > 0).astype(int), rng.random((4, 3)), 2, weights=weights)
-        sums = sampled_sums(engine, sample_of(6000, 4, 0), Settings(1.0, rho=1.0), pool=Pool(1))
+        sums = sampled_sums(engine, sample_of(6000, 4, 0), Ridge(1.0), FitContext(Monitor()))
         assert np.trace(sums.G[0]) == pytest.approx(sums.trace[0], rel=0.7)
 
 
@@ -150,9 +157,7 @@ class TestPreconditioner:
         engine = engine_for(X, rng.integers(0, 2, 8000), C, 4)
         G = A.T @ A
         rho = 1e-9 * np.trace(G)
-        found = sampled_sums(
-            engine, sample_of(8000, 40, seed), Settings(1.0, rho=rho), pool=Pool(1)
-        )
+        found = sampled_sums(engine, sample_of(8000, 40, seed), Ridge(rho), FitContext(Monitor()))
         upper = np.triu(found.G[0])
         M = upper + np.triu(upper, 1).T + rho * np.eye(40)
         eigenvalues = eigh(G + rho * np.eye(40), M, eigvals_only=True)
@@ -185,7 +190,7 @@ class TestConjugateGradients:
         A = rng.normal(size=(200, n)) * 10.0 ** rng.uniform(-2, 2, n)
         G, H = A.T @ A, A[:100].T @ A[:100] * 2
         rho = 1e-6 * np.trace(G)
-        factor = factorise(H, Settings(1.0, rho=rho), trace=np.trace(G))
+        factor = factorise(H, Ridge(rho), trace=np.trace(G))
         return G, factor, rng.normal(size=(n, K)) * [1.0, 1e-3, 1e5][:K]
 
     def solve(self, G, steps):
@@ -291,8 +296,8 @@ class TestModels:
         A = kernel(X, C, degree)
         optimum, _ = lp_optimum(A, y)
         engine = engine_for(X, (y > 0).astype(int), C, degree)
-        settings = Settings(0.1 / 900, relax=1.7, max_iter=600, tol=1e-3, until_converged=True)
-        result = solve(engine, settings, sample=sample_of(900, len(C), 0))
+        start = SampledGram(sample_of(900, len(C), 0))
+        result = solve(engine, converged(900, max_iter=600), start=start)
         assert result.products is not None
         objective = np.maximum(0, 1 - y * (A @ result.u[:, 0])).mean()
         assert optimum * (1 - 1e-9) <= objective <= 1.005 * optimum
@@ -350,7 +355,7 @@ class TestModels:
             return sums
 
         exact = FPCClassifier(4, n_centers=30, random_state=0, solver="converged").fit(X, Y)
-        monkeypatch.setattr("polysift.solvers.loop.sampled_sums", too_small)
+        monkeypatch.setattr(conjugate_gradients, "sampled_sums", too_small)
         monkeypatch.setattr(ConjugateGradients, "largest", largest)
         clf = FPCClassifier(4, n_centers=30, random_state=0, solver="converged", gram="sampled")
         with warnings.catch_warnings():
@@ -403,7 +408,10 @@ class TestSameBits:
                 if isinstance(values[0], list):
                     values = [np.concatenate(value) for value in values]
                 np.testing.assert_array_equal(*values, err_msg=name)
-        lanes = [Problem(N, 1.0, 1.7, 0 if fold_parts else None), Problem(N - 3, 2.0, 1.0)]
+        lanes = [
+            Problem(N, AdmmUpdate(1.0, 1.7), 0 if fold_parts else None),
+            Problem(N - 3, AdmmUpdate(2.0, 1.0)),
+        ]
         for engine in (local, remote):
             engine.begin(2)
         for _ in range(3):
@@ -531,11 +539,3 @@ class TestParameter:
         assert outcome.exit_code == 0, outcome.output
         assert "of a sample of the rows" in outcome.output
         assert load("model.polysift").gram_ == "sampled"
-
-
-def test_a_factor_of_all_rows_is_itself(rng):
-    A = rng.normal(size=(50, 6))
-    factor = factorise(A.T @ A, Settings(1.0, rho=1.0))
-    assert isinstance(factor, Factor) and not factor.sampled and factor.largest == 1.0
-    r = rng.normal(size=(6, 2))
-    np.testing.assert_array_equal(factor.solve(r), factor.precondition(r))

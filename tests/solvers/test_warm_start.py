@@ -8,15 +8,22 @@ import scipy.sparse as sp
 
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier
-from polysift.engine import budget, sampling
+from polysift.engine import budget
 from polysift.engine.budget import SERIAL, Execution, Shape
 from polysift.engine.local import LocalEngine
-from polysift.engine.sampling import ROUGH, Draw, subsample_rows
+from polysift.engine.sampling import Draw
 from polysift.runtime.checkpoints import Checkpoint
-from polysift.solvers.newton import NewtonRun
+from polysift.solvers import newton
+from polysift.solvers.newton import (
+    EXPECTED_PASSES,
+    EXPECTED_PASSES_LATE,
+    EXPECTED_PASSES_ROUGH,
+    ROUGH_TOLERANCE,
+    Newton,
+    NewtonSettings,
+)
 from polysift.solvers.warm_start import _training_set
 from polysift.training import plan as training_plan
-from polysift.training.plan import NEWTON_PASSES, NEWTON_PASSES_LATE, NEWTON_PASSES_ROUGH
 from problems import noisy_problem
 from solving import engine_for
 
@@ -26,8 +33,8 @@ X, Y = noisy_problem(np.random.default_rng(0), 9000, 3)
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
     """A tenth of the rows is enough to begin with."""
-    monkeypatch.setattr(sampling, "LEAST_SUBSAMPLE_ROWS", 900)
-    monkeypatch.setattr(sampling, "SUBSAMPLE_ROWS_PER_CENTER", 20)
+    monkeypatch.setattr(newton, "LEAST_SUBSAMPLE_ROWS", 900)
+    monkeypatch.setattr(newton, "SUBSAMPLE_ROWS_PER_CENTER", 20)
 
 
 def classifier(degree=2, **changes):
@@ -36,7 +43,7 @@ def classifier(degree=2, **changes):
 
 def without_subsample(monkeypatch, clf, *data):
     with monkeypatch.context() as patch:
-        patch.setattr(training_plan, "subsample_rows", lambda rows, centers: 0)
+        patch.setattr(NewtonSettings, "subsample_rows", lambda self, rows, centers: 0)
         return clf.fit(*data)
 
 
@@ -45,9 +52,9 @@ def loss(clf, X, y, weights=None):
 
 
 def test_how_many_rows():
-    assert subsample_rows(3599, 10) == 0
-    assert subsample_rows(3600, 10) == 900
-    assert subsample_rows(10_000, 100) == 2000
+    assert NewtonSettings().subsample_rows(3599, 10) == 0
+    assert NewtonSettings().subsample_rows(3600, 10) == 900
+    assert NewtonSettings().subsample_rows(10_000, 100) == 2000
 
 
 def test_the_rows_count_as_often_as_they_stand_for(rng):
@@ -85,7 +92,7 @@ def test_a_rough_tolerance_takes_one_pass_over_all_rows(monkeypatch):
         begin(self, data, feature_map, pool, execution, **options)
 
     monkeypatch.setattr(LocalEngine, "__init__", watch)
-    exact, rough = classifier().fit(X, Y), classifier(tol=2 * ROUGH).fit(X, Y)
+    exact, rough = classifier().fit(X, Y), classifier(tol=2 * ROUGH_TOLERANCE).fit(X, Y)
     assert rough.n_iter_ == 1 < exact.n_iter_ and rough.status_ == "minimum"
     assert loss(rough, X, Y) <= 1.1 * loss(exact, X, Y)
     few, (m, stored), fewer, (again, not_stored) = kept[1], kept[0], kept[3], kept[2]
@@ -146,18 +153,18 @@ def test_time_limits(monkeypatch):
 
 
 def interrupt(monkeypatch, when):
-    finish = NewtonRun.finish
+    finish = Newton.finish
 
     def stop(self, *args):
         finish(self, *args)
         if when(self):
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(NewtonRun, "finish", stop)
+    monkeypatch.setattr(Newton, "finish", stop)
 
 
 def test_an_interrupt_before_there_is_a_model_of_all_rows(monkeypatch):
-    interrupt(monkeypatch, lambda run: run.settings.tol == ROUGH and run.iterates == 3)
+    interrupt(monkeypatch, lambda run: run.settings.tol == ROUGH_TOLERANCE and run.iterates == 3)
     with pytest.raises(KeyboardInterrupt):
         classifier().fit(X, Y)
 
@@ -166,7 +173,7 @@ def test_a_checkpoint_goes_on_to_the_same_bits(monkeypatch, tmp_path):
     whole = classifier(5).fit(X, Y)
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoint, "due", lambda self: True)
-        interrupt(patch, lambda run: run.settings.tol < ROUGH and run.iterates == 3)
+        interrupt(patch, lambda run: run.settings.tol < ROUGH_TOLERANCE and run.iterates == 3)
         with pytest.warns(match="interrupted"):
             part = classifier(5, checkpoint=tmp_path / "c").fit(X, Y)
     assert part.n_iter_ == 3
@@ -187,17 +194,17 @@ def test_the_forecast(monkeypatch):
     monkeypatch.setattr(training_plan, "_reading_seconds", lambda source: 0.0)
     many = np.tile(X, (20, 1))
     plan = classifier(n_jobs=1).plan(many, np.tile(Y, 20), show=False)
-    assert plan.passes == 2 + NEWTON_PASSES_LATE
+    assert plan.passes == 2 + EXPECTED_PASSES_LATE
     assert {"sample", "curvature", "sweep"} <= set(plan.seconds_by_phase)
     assert plan.seconds_by_phase["Gram matrix"] < plan.seconds_by_phase["sweep"]
-    assert classifier(n_jobs=1).plan(X[:900], Y[:900], show=False).passes == 2 + NEWTON_PASSES
-    rough = classifier(n_jobs=1, tol=ROUGH).plan(many, np.tile(Y, 20), show=False)
-    assert rough.passes == 2 + NEWTON_PASSES_ROUGH and rough.seconds < plan.seconds
+    assert classifier(n_jobs=1).plan(X[:900], Y[:900], show=False).passes == 2 + EXPECTED_PASSES
+    rough = classifier(n_jobs=1, tol=ROUGH_TOLERANCE).plan(many, np.tile(Y, 20), show=False)
+    assert rough.passes == 2 + EXPECTED_PASSES_ROUGH and rough.seconds < plan.seconds
 
 
 def test_memory_counts_the_rows():
-    shape = Shape(10**6, 50, 100, 1, 8, False, False, 0, curved=True)
-    more = Shape(10**6, 50, 100, 1, 8, False, False, 0, curved=True, subsample=10_000)
+    shape = Shape(10**6, 50, 100, 1, 8, False, False, 0, hessians=True)
+    more = Shape(10**6, 50, 100, 1, 8, False, False, 0, hessians=True, subsample=10_000)
     means = Execution(2, 4)
     added = budget.peak_bytes(more, means) - budget.peak_bytes(shape, means)
     assert added >= 10_000 * 50 * 8

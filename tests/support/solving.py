@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from polysift.data.source import ArraySource, TrainingSet
+from polysift.engine.context import FitContext
 from polysift.engine.local import LocalEngine
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import AffineScaler, learn_scaler
 from polysift.features.statistics import column_statistics
 from polysift.runtime.parallel import Pool
-from polysift.solvers.admm import Settings
+from polysift.runtime.progress import Monitor
+from polysift.solvers import starts
+from polysift.solvers.admm import AdmmSettings, ConvergedSettings
+from polysift.solvers.factor import Ridge
 
 PROBLEMS = [
     (2, 1, 300, 0.2),
@@ -35,9 +39,19 @@ def engine_for(X, y, C, degree, weights=None, dtype=float):
     return LocalEngine(data, FeatureMap(same, C, degree), Pool(1))
 
 
-def converged(m, **changes):
-    defaults = {"beta": 0.1 / m, "relax": 1.7, "max_iter": 300, "tol": 1e-3}
-    return Settings(**(defaults | changes), until_converged=True)
+def paper(beta, rho=None, *, relative_rho=None, floor_multiple=1.0, **more):
+    """Return settings of the paper's algorithm."""
+    return AdmmSettings(beta, ridge=Ridge(rho, relative_rho, floor_multiple), **more)
+
+
+def converged(m, rho=None, **changes):
+    """Return settings of the ADMM that goes to the minimum."""
+    return ConvergedSettings(**({"beta": 0.1 / m, "ridge": Ridge(rho)} | changes))
+
+
+def solve(engine, settings, *, monitor=None, **more):
+    """Minimise over the rows of an engine, on one thread."""
+    return starts.solve(engine, settings, FitContext(monitor or Monitor()), **more)
 
 
 def problem(m, d, n, degree, dtype, *, seed=0, scaler="minmax", **more):

@@ -25,7 +25,7 @@ from polysift.engine.problems import Problem, Problems
 from polysift.engine.sampling import Draw, Picked
 from polysift.engine.shard_features import Item
 from polysift.engine.shards import ShardWork
-from polysift.engine.sums import GramSums, SweepSums, Swept
+from polysift.engine.sums import AdmmSums, GramSums, SweepSums
 from polysift.features.feature_map import FeatureMap
 from polysift.features.survey import (
     Questions,
@@ -205,7 +205,7 @@ def advance(
         walk = _Walk(work, steps, labelled.data.n_columns)
         moved: list[FloatArray] = []
 
-        def visit(item: Item) -> tuple[FloatArray, Swept]:
+        def visit(item: Item) -> tuple[FloatArray, SweepSums]:
             return walk.along(item, _state_of(item, state))
 
         def sums() -> Iterator[Any]:
@@ -244,9 +244,9 @@ class _Walk:
             for step in steps
         ]
 
-    def along(self, item: Item, t: FloatArray) -> tuple[FloatArray, Swept]:
+    def along(self, item: Item, t: FloatArray) -> tuple[FloatArray, SweepSums]:
         """Return the state after all steps, and the sums of the last sweep."""
-        sums: Swept = SweepSums.zeros(0, 0, 0)
+        sums: SweepSums = AdmmSums.zeros(0, 0, 0)
         for step, table in self._steps:
             if isinstance(step, Keep):
                 t = np.ascontiguousarray(t[:, step.columns])
@@ -275,7 +275,7 @@ def sweep_seconds_per_row(source: DataSource, task: Task, labels: RowLabels | No
         K = labelled.data.n_columns
         item = next(labelled.items(source.parts(source.shards()[:1])))
         n, rows = task.feature_map.n_centers, item[0][1]
-        table, u = Problems([Problem(n, 1.0, 1.0)], K), np.zeros((n, K))
+        table, u = Problems([Problem(n)], K), np.zeros((n, K))
         state = np.ones((rows, K))
         work.sweep(item, table, u, state)  # the first touch of the buffers is not the rule
         began = perf_counter()

@@ -110,7 +110,7 @@ class Shape:
 
     ``fold_parts`` counts the Gram matrices that are summed in one pass, and ``problems`` the
     solvers that share a sweep: both are 1 for a plain fit. ``sample`` says which rows stand for all
-    in the Gram matrix, if not all do, ``curved`` whether columns have Hessians of their own, and
+    in the Gram matrix, if not all do, ``hessians`` whether label columns have Hessians, and
     ``subsample`` on how many rows Newton's method begins.
     """
 
@@ -124,7 +124,7 @@ class Shape:
     unit_bytes: int
     fold_parts: int = 1
     problems: int = 1
-    curved: bool = False
+    hessians: bool = False
     subsample: int = 0
     sample: Sample | None = None
     sparse: bool = False
@@ -239,7 +239,9 @@ def peak_bytes(
         )
     solve = (shape.fold_parts + 1 + shape.problems) * square + execution.threads * per_thread
     solve += waiting * 8 * n * (columns - 1)
-    if shape.curved:  # coordinates, and for each column a Hessian, its inverse and what makes them
+    if (
+        shape.hessians
+    ):  # coordinates, and for each column a Hessian, its inverse and what makes them
         solve += 8 * n * n * (shape.problems + 2 * columns + 2 + execution.threads + waiting)
     if shape.subsample:
         kept += sample_bytes(shape, shape.subsample) + 16 * columns * shape.subsample

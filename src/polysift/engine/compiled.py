@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from polysift.engine.problems import Problems
-from polysift.engine.sums import SmoothSums, SweepSums, Swept, names_of
+from polysift.engine.row_updates import ColumnUpdates
+from polysift.engine.sums import AdmmSums, names_of
 from polysift.features.feature_map import BlockFeatures
 from polysift.features.scalers import AffineScaler, QuantileScaler
 from polysift.runtime.parallel import Workspace, block_spans
@@ -108,8 +108,8 @@ class CompiledRows:
         y: FloatArray,
         counts: FloatArray | None,
         absent: BoolArray | None,
-        problems: Problems,
-        sums: Swept,
+        update: ColumnUpdates,
+        sums: Any,
     ) -> None:
         """Move the state t of rows for one column, and add to ``sums``.
 
@@ -118,21 +118,10 @@ class CompiledRows:
         """
         rows = _each(counts, t.shape)[:, 0], t[:, 0], y[:, 0]
         X, columns = self._rows(block, absent), (u[:, 0], sums.r[:, 0])
-        if isinstance(sums, SmoothSums):
-            found = np.zeros(4 + len(sums.slopes))
-            rest = float(problems.delta[0]), float(problems.line[0]), found
-            self._go(self._kernels.SMOOTH, X, stored, columns, rows, rest)
-            each = sums.loss, sums.gap, sums.curved, sums.wrong
-            for total, value in zip(each, found[: len(each)], strict=True):
-                total += value
-            sums.slopes[:, 0] += found[4:]
-            return
-        found = np.zeros(8)
-        self._go(
-            self._kernels.SWEEP, X, stored, columns, rows, (problems.gamma, problems.relax, found)
-        )
-        for name, value in zip(names_of(SweepSums)[1:], found, strict=True):
-            getattr(sums, name)[0] += value
+        task = getattr(self._kernels, f"{update.loss.name}_{update.task}".upper())
+        arguments = update.compiled_arguments()
+        self._go(task, X, stored, columns, rows, arguments)
+        update.add_compiled(sums, arguments[-1])
 
     def product(
         self,
@@ -198,24 +187,26 @@ class CompiledRows:
                 np.matmul(X[part], C, out=A)
             self._walk(task, X[part], C, A, tile, *columns, *own, *rest)
 
-    def settle(
+    def update(
         self,
         f: FloatArray,
         t: FloatArray,
         y: FloatArray,
         counts: FloatArray | None,
-        problems: Problems,
-        sums: SweepSums,
+        update: ColumnUpdates,
+        sums: AdmmSums,
     ) -> FloatArray:
         """Move the state t of many columns to the scores f, which become margins.
 
         Returns the residuals, and adds to all of ``sums`` but r and the wrong rows.
         """
-        columns = f.shape[1:]
+        columns, (gamma, relax) = f.shape[1:], (getattr(update, n) for n in ("gamma", "relax"))
         residual, found = np.empty(f.shape, self._features.dtype), np.zeros((7, *columns))
-        steps = (np.full(columns, value) for value in (problems.gamma, problems.relax))
-        self._kernels.settle_columns(f, t, y, _each(counts, f.shape), *steps, residual, found)
-        for name, value in zip(names_of(SweepSums)[1:-1], found, strict=True):
+        steps = (np.full(columns, value) for value in (gamma, relax))
+        each = _each(counts, f.shape)
+        loop = getattr(self._kernels, f"{update.loss.name}_admm_columns")
+        loop(f, t, y, each, *steps, residual, found)
+        for name, value in zip(names_of(AdmmSums)[1:-1], found, strict=True):
             getattr(sums, name)[:] += value
         return residual
 

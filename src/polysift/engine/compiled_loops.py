@@ -18,7 +18,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numba import njit
 
-from polysift.losses import LEVELS, STEPS
+from polysift.engine.row_updates import MULTIPLIER_LEVELS
+from polysift.engine.sums import STEP_LENGTHS
 from polysift.runtime.types import FloatArray, IntArray
 
 UNROLLED = 16
@@ -125,8 +126,46 @@ def _flush(r: FloatArray, total: FloatArray) -> None:
         r[j] = 0
 
 
+# The compiled twin of ``losses.Hinge``: its functions of one margin, and the loops that call them.
+# Another loss has a block like this one, and its tasks in ``_visit``. A branch by loss inside the
+# loops would be shorter, but the compiler does not move it out, and then vectorises less.
+
+
 @compiled
-def settle(
+def hinge_value(t: float) -> float:
+    """Return ``Hinge.value`` of one margin."""
+    return max(1.0 - t, 0.0)
+
+
+@compiled
+def hinge_prox_step(t: float, gamma: float) -> float:
+    """Return ``Hinge.prox_step`` of one margin."""
+    return min(max(1.0 - t, 0.0), 1.0 / gamma)
+
+
+@compiled
+def hinge_slope(t: float, step: float, delta: float) -> float:
+    """Return ``Hinge.slope`` at a margin t + step."""
+    x = 1.0 - t - step
+    return 0.5 + 0.5 * x / np.sqrt(x * x + 4.0 * delta * delta)
+
+
+@compiled
+def hinge_curvature(t: float, delta: float, c: float, factor: float) -> float:
+    """Return ``Hinge.curvature`` of one margin, with a factor in the place of 2 delta."""
+    x = 1.0 - t
+    r = np.sqrt(x * x + 4.0 * delta * delta)
+    return factor * (1.0 - (2.0 * c - 1.0) * x / r) / r
+
+
+@compiled
+def hinge_duality_gap(t: float, c: float) -> float:
+    """Return ``Hinge.duality_gap`` of one margin."""
+    return max(1.0 - t, 0.0) - c * (1.0 - t)
+
+
+@compiled
+def hinge_admm_column(
     f: FloatArray,
     t: FloatArray,
     y: FloatArray,
@@ -136,21 +175,20 @@ def settle(
     a: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """Move the state of rows to new scores, as ``_sums.move`` and ``_sums.add_statistics`` do.
+    """Do as ``AdmmUpdate`` for one column.
 
-    ``a`` receives the residuals, ``sums`` the statistics in the order of ``SweepSums``.
+    ``a`` receives the residuals, ``sums`` the statistics in the order of ``AdmmSums``.
     """
-    most = 1.0 / gamma
-    loss = primal = f2 = v2 = q2 = dv2 = dq2 = wrong = 0.0
+    total = primal = f2 = v2 = q2 = dv2 = dq2 = wrong = 0.0
     for i in range(len(f)):
         margin, old, count = f[i] * y[i], t[i], counts[i]
-        k_old = min(max(1.0 - old, 0.0), most)
+        k_old = hinge_prox_step(old, gamma)
         new = relax * (margin - k_old) + (1.0 - relax) * old
-        k = min(max(1.0 - new, 0.0), most)
+        k = hinge_prox_step(new, gamma)
         v = new + k
         t[i] = new
         a[i] = (v + k - margin) * y[i] * count
-        loss += count * max(1.0 - margin, 0.0)
+        total += count * hinge_value(margin)
         primal += count * (margin - v) ** 2
         f2 += count * margin**2
         v2 += count * v**2
@@ -159,11 +197,11 @@ def settle(
         dq2 += count * (k - k_old) ** 2
         # A score of exactly 0 means the positive class.
         wrong += count if (f[i] >= 0) != (y[i] > 0) else 0.0
-    sums += np.array([loss, primal, f2, v2, q2, dv2, dq2, wrong])
+    sums += np.array([total, primal, f2, v2, q2, dv2, dq2, wrong])
 
 
 @compiled
-def settle_columns(
+def hinge_admm_columns(
     f: FloatArray,
     t: FloatArray,
     y: FloatArray,
@@ -173,20 +211,19 @@ def settle_columns(
     a: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """Do as ``settle`` for many columns, but leave margins in f and do not count wrong rows."""
+    """Do as ``AdmmUpdate`` for many columns; margins stay in f, wrong rows are not counted."""
     rows, columns = f.shape
     for i in range(rows):
         for c in range(columns):
             margin, old, count = f[i, c] * y[i, c], t[i, c], counts[i, c]
-            most = 1.0 / gamma[c]
-            k_old = min(max(1.0 - old, 0.0), most)
+            k_old = hinge_prox_step(old, gamma[c])
             new = relax[c] * (margin - k_old) + (1.0 - relax[c]) * old
-            k = min(max(1.0 - new, 0.0), most)
+            k = hinge_prox_step(new, gamma[c])
             v = new + k
             f[i, c] = margin
             t[i, c] = new
             a[i, c] = (v + k - margin) * y[i, c] * count
-            sums[0, c] += count * max(1.0 - margin, 0.0)
+            sums[0, c] += count * hinge_value(margin)
             sums[1, c] += count * (margin - v) ** 2
             sums[2, c] += count * margin**2
             sums[3, c] += count * v**2
@@ -196,7 +233,7 @@ def settle_columns(
 
 
 @compiled
-def settle_smoothly(
+def hinge_newton_column(
     f: FloatArray,
     t: FloatArray,
     y: FloatArray,
@@ -206,50 +243,46 @@ def settle_smoothly(
     a: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """Do as ``_sums.move_smoothly`` for one column; ``sums`` has its slopes at the end."""
-    loss = gap = curved = wrong = 0.0
-    wide, kept = 4.0 * delta * delta, t.view(np.int64)
-    levels = np.empty(len(f), np.int64)
+    """Do as ``NewtonUpdate`` for one column.
+
+    ``a`` receives minus the slopes, ``sums`` the loss, the gap, the curvature, the wrong rows and
+    the slopes along the step.
+    """
+    total = gap = curved = wrong = 0.0
+    kept, levels = t.view(np.int64), np.empty(len(f), np.int64)
     for i in range(len(f)):
         margin, count = f[i] * y[i], counts[i]
-        x = 1.0 - margin
-        r = np.sqrt(x * x + wide)
-        c = 0.5 + 0.5 * x / r
-        own = (kept[i] & LEVELS) / LEVELS
+        c = hinge_slope(margin, 0.0, delta)
+        own = (kept[i] & MULTIPLIER_LEVELS) / MULTIPLIER_LEVELS
         if line > 0.0:
-            far = 1.0 - t[i]
-            root = np.sqrt(far * far + 4.0 * line * line)
-            bend = 0.5 * (1.0 - (2.0 * own - 1.0) * far / root) / root
-            own = 0.5 + 0.5 * far / root - bend * (margin - t[i])
+            bend = hinge_curvature(t[i], line, own, 0.5)
+            own = hinge_slope(t[i], 0.0, line) - bend * (margin - t[i])
             own = min(max(own, 0.0), 1.0)
         elif line < 0.0:
             own = c
-        levels[i] = np.int64(np.rint(own * LEVELS))
+        levels[i] = np.int64(np.rint(own * MULTIPLIER_LEVELS))
         a[i] = c * y[i] * count
-        hinge = max(x, 0.0)
-        loss += count * hinge
-        gap += count * (hinge - c * x)
-        curved += count * 2.0 * delta * (1.0 - (2.0 * own - 1.0) * x / r) / r
+        total += count * hinge_value(margin)
+        gap += count * hinge_duality_gap(margin, c)
+        curved += hinge_curvature(margin, delta, own, count * 2.0 * delta)
         wrong += count if (f[i] >= 0) != (y[i] > 0) else 0.0
-    sums[0] += loss
+    sums[0] += total
     sums[1] += gap
     sums[2] += curved
     sums[3] += wrong
     if line > 0.0:
-        widest = 4.0 * line * line
-        for s in range(len(STEPS)):
+        for s in range(len(STEP_LENGTHS)):
             slope = 0.0
             for i in range(len(f)):
-                way = f[i] * y[i] - t[i]
-                x = 1.0 - t[i] - STEPS[s] * way
-                slope += counts[i] * (0.5 + 0.5 * x / np.sqrt(x * x + widest)) * way
+                step = f[i] * y[i] - t[i]
+                slope += counts[i] * hinge_slope(t[i], STEP_LENGTHS[s] * step, line) * step
             sums[4 + s] -= slope
     for i in range(len(f)):
         t[i] = f[i] * y[i]
-        kept[i] = (kept[i] & ~LEVELS) | levels[i]
+        kept[i] = (kept[i] & ~MULTIPLIER_LEVELS) | levels[i]
 
 
-FEATURES, PRODUCT, SWEEP, SMOOTH = 0, 1, 2, 3
+FEATURES, PRODUCT, HINGE_ADMM, HINGE_NEWTON = 0, 1, 2, 3
 """What to do with the rows of a tile."""
 
 
@@ -263,17 +296,17 @@ def _visit(
     counts: FloatArray,
     t: FloatArray,
     y: FloatArray,
-    gamma: float,
-    relax: float,
+    first: float,
+    second: float,
     sums: FloatArray,
 ) -> None:
     """Do the rest with a tile whose features A are there: scores, residuals, A' residuals."""
     f, a = np.empty(len(A), A.dtype), np.empty(len(A), A.dtype)
     _scores(A, u, f)
-    if task == SWEEP:
-        settle(f, t[rows], y[rows], counts[rows], gamma, relax, a, sums)
-    elif task == SMOOTH:
-        settle_smoothly(f, t[rows], y[rows], counts[rows], gamma, relax, a, sums)
+    if task == HINGE_ADMM:
+        hinge_admm_column(f, t[rows], y[rows], counts[rows], first, second, a, sums)
+    elif task == HINGE_NEWTON:
+        hinge_newton_column(f, t[rows], y[rows], counts[rows], first, second, a, sums)
     else:
         a[:] = counts[rows] * f
     _add_products(A, a, part)
@@ -289,15 +322,15 @@ def walk_kept(
     counts: FloatArray,
     t: FloatArray,
     y: FloatArray,
-    gamma: float,
-    relax: float,
+    first: float,
+    second: float,
     sums: FloatArray,
 ) -> None:
     """Do as ``walk`` with rows whose features Z were computed before."""
     part, since = np.zeros(Z.shape[1], Z.dtype), 0
     for lo in range(0, len(Z), tile):
         hi = min(lo + tile, len(Z))
-        _visit(task, Z[lo:hi], slice(lo, hi), u, part, counts, t, y, gamma, relax, sums)
+        _visit(task, Z[lo:hi], slice(lo, hi), u, part, counts, t, y, first, second, sums)
         since += hi - lo
         if since >= RESIDUAL_ROWS:
             _flush(part, r)
@@ -308,12 +341,11 @@ def walk_kept(
 def walk(d: int, degree: int) -> Callable[..., None]:
     """Return the loop over rows of d columns.
 
-    It is called as ``walk(task, X, C, Z, tile, u, r, counts, t, y, gamma, relax, sums)``. FEATURES
-    computes the features of the rows X into Z, which otherwise may also be room for a single tile;
-    PRODUCT adds A' Omega A u to r; SWEEP moves the state t of the rows and adds to r and ``sums``,
-    whose statistics have the order of ``SweepSums``; SMOOTH does so for a rounded loss, with delta
-    and line in the place of gamma and relax. Where d is more than ``UNROLLED``, Z holds the
-    products X C of all rows.
+    It is called as ``walk(task, X, C, Z, tile, u, r, counts, t, y, first, second, sums)``.
+    FEATURES computes the features of the rows X into Z, which otherwise may also be room for a
+    single tile; PRODUCT adds A' Omega A u to r; the updates of a loss move the state t of the rows
+    and add to r and ``sums``, where ``first`` and ``second`` are gamma and relax, or delta and
+    line. Where d is more than ``UNROLLED``, Z holds the products X C of all rows.
     """
     return _walk(d if d <= UNROLLED else 0, degree)
 
@@ -340,8 +372,8 @@ def _walk(d: int, degree: int) -> Callable[..., None]:
         counts: FloatArray,
         t: FloatArray,
         y: FloatArray,
-        gamma: float,
-        relax: float,
+        first: float,
+        second: float,
         sums: FloatArray,
     ) -> None:
         m, n = len(X), Z.shape[1]
@@ -365,7 +397,7 @@ def _walk(d: int, degree: int) -> Callable[..., None]:
                     A[i, j] = z
             if task == FEATURES:
                 continue
-            _visit(task, A, slice(lo, hi), u, part, counts, t, y, gamma, relax, sums)
+            _visit(task, A, slice(lo, hi), u, part, counts, t, y, first, second, sums)
             since += hi - lo
             if since >= RESIDUAL_ROWS:
                 _flush(part, r)

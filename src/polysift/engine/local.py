@@ -26,7 +26,7 @@ from polysift.engine.problems import Problem, Problems
 from polysift.engine.sampling import Draw, Picked
 from polysift.engine.shard_features import Item
 from polysift.engine.shards import ShardWork
-from polysift.engine.sums import GramSums, GrowingGram, SweepSums, Swept
+from polysift.engine.sums import GramSums, GrowingGram, SweepSums
 from polysift.features.feature_map import BlockFeatures, FeatureMap
 from polysift.runtime.checkpoints import Checkpoint, RowBlocks
 from polysift.runtime.parallel import Pool, Span, block_spans, tree_sum
@@ -224,7 +224,7 @@ class LocalEngine:
         """Visit every row with new coefficients, (n, K per problem), and move its state."""
         table = Problems(problems, self._data.n_columns)
 
-        def visit(item: Item) -> Swept:
+        def visit(item: Item) -> SweepSums:
             return self._work.sweep(item, table, u, self.state[slice(*item[0])])
 
         parts = self._pool.map(visit, self._items(), **self._how(table.n_columns))
@@ -250,7 +250,7 @@ class LocalEngine:
         item = next(self._data.source.parts([span]))
         K, n = self._data.n_columns, self._work.n_centers
         table, u, state = (
-            Problems([Problem(n, 1.0, 1.0)], K),
+            Problems([Problem(n)], K),
             np.zeros((n, K)),
             np.ones((span[1], K)),
         )

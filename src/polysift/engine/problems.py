@@ -1,8 +1,8 @@
 """Problems that one sweep over the rows advances together.
 
 A problem is one solver as the engine sees it: the leading centers it uses, the fold part that it
-leaves out, and how it steps. Each problem has the K label columns of the data, side by side, so a
-sweep works on matrices with K columns per problem.
+leaves out, and how it updates the state of rows. Each problem has the K label columns of the data,
+side by side, so a sweep works on matrices with K columns per problem.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
+from polysift.engine.row_updates import SCORES_ONLY, ColumnUpdates, Update
 from polysift.runtime.types import FloatArray, IntArray
 
 
@@ -24,23 +26,15 @@ class Problem:
     ----------
     n : int
         It uses the first n centers.
-    gamma : float
-        m beta, the parameter of the prox.
-    relax : float
-        Over-relaxation: A u counts as ``relax A u + (1 - relax) v`` in the new state.
+    update : Update
+        What a sweep does to the state of its rows; all problems of a sweep have the same kind.
     without : int or None
-        The fold part of rows that it does not learn from.
-    smooth : tuple of (float, float) or None
-        If a problem does not step like the ADMM, but minimises a rounded loss: for each of its
-        columns the rounding at the new point, and that for the slopes along the way there, or 0 if
-        nobody asks for them; -1 if rows have no multipliers yet.
+        The fold part that it does not learn from.
     """
 
     n: int
-    gamma: float
-    relax: float
+    update: Update = SCORES_ONLY
     without: int | None = None
-    smooth: tuple[tuple[float, float], ...] | None = None
 
 
 class Problems:
@@ -59,12 +53,8 @@ class Problems:
         How many there are.
     groups : list of (int, slice)
         Runs of columns with the same n.
-    gamma, relax : float or ndarray of shape (n_columns,)
-        One number where all problems share it.
-    smooth : bool
-        Whether the problems minimise rounded losses; all of them do, or none.
-    delta, line : ndarray of shape (n_columns,)
-        The roundings then.
+    update : ColumnUpdates
+        The updates of all columns.
     """
 
     def __init__(self, problems: Sequence[Problem], K: int) -> None:
@@ -75,20 +65,12 @@ class Problems:
             stop = first + K * len(list(run))
             self.groups.append((n, slice(first, stop)))
             first = stop
-        self.gamma = self._shared([problem.gamma for problem in problems])
-        self.relax = self._shared([problem.relax for problem in problems])
-        self.smooth = problems[0].smooth is not None
-        rounding = np.array(
-            [pair for problem in problems for pair in problem.smooth or ()]
-        ).reshape(-1, 2)
-        self.delta, self.line = rounding.T.copy()
+        updates: list[Any] = [problem.update for problem in problems]
+        self.update: ColumnUpdates = updates[0].columns(updates, K)
         self._without: IntArray | None = None
         if any(problem.without is not None for problem in problems):
             without = [-2 if problem.without is None else problem.without for problem in problems]
             self._without = np.repeat(without, K)
-
-    def _shared(self, values: list[float]) -> float | FloatArray:
-        return values[0] if len(set(values)) == 1 else np.repeat(values, self.K)
 
     def multiplicities(
         self, weights: FloatArray | None, fold_parts: IntArray | None
@@ -96,5 +78,6 @@ class Problems:
         """Return how often each row counts, (rows,) or (rows, n_columns); None means once."""
         if self._without is None or fold_parts is None:
             return weights
-        counts = (fold_parts[:, np.newaxis] != self._without) & (fold_parts[:, np.newaxis] >= 0)
+        parts = fold_parts[:, np.newaxis]
+        counts = (parts != self._without) & (parts >= 0)
         return counts.astype(float) if weights is None else counts * weights[:, np.newaxis]

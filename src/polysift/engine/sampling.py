@@ -1,6 +1,4 @@
-"""Which rows stand for all of them in a sampled Gram matrix, and when that pays.
-
-The Gram matrix of rows that are at hand, in the memory of one matrix and a block of rows.
+"""Samples of the rows: which rows are drawn, when that pays, and the Gram matrix of those drawn.
 
 A pass over many shards adds up a matrix per shard. Where rows are few the matrices would be most of
 the memory, and adding them most of the work. Here threads share one matrix: each fills panels of
@@ -18,29 +16,20 @@ import numpy as np
 from polysift.runtime.parallel import Pool, Span, Workspace, block_spans
 from polysift.runtime.types import Block, FloatArray, IntArray
 
-FIRST = 4
+FIRST_ROWS_PER_CENTER = 4
 """Rows per center of the first sample, in which all rows have the same chance; one more per center
 is drawn along, to judge leverages by."""
 
-LEAST, MOST = 8, 32
+LEAST_SECOND_ROWS_PER_CENTER, MOST_SECOND_ROWS_PER_CENTER = 8, 32
 """Rows per center of the second sample, in which rows have the chance that they deserve."""
 
-SHARE = 1 / 16
+SECOND_SHARE = 1 / 16
 """The share of all rows that the second sample takes, within these bounds."""
 
-WORTHWHILE = 2
+LEAST_ROWS_RATIO = 2
 """There must be so many times the rows of both samples."""
 
-SUBSAMPLE_ROWS_PER_CENTER, LEAST_SUBSAMPLE_ROWS = 50, 10_000
-"""Rows per center on which Newton's method begins, and at least."""
-
-ROUGH = 0.1
-"""The tolerance there: nearer to their own minimum, they do not come nearer to that of all."""
-
-MANY_ROWS = 4
-"""There must be so many times these rows."""
-
-SKETCH = 8
+SKETCH_DIRECTIONS = 8
 """Random directions by which the leverage of a row is judged."""
 
 FEATURE_COST = 10.0
@@ -66,15 +55,17 @@ class Sample:
 
 def sample_of(rows: int, centers: int, seed: int) -> Sample | None:
     """Return how to sample, or None where there are too few rows for it."""
-    second = int(np.clip(SHARE * rows, LEAST * centers, MOST * centers))
-    first = FIRST * centers
-    return Sample(rows, first, second, seed) if rows >= WORTHWHILE * (first + second) else None
-
-
-def subsample_rows(rows: int, centers: int) -> int:
-    """Return on about how many rows Newton's method begins; 0 where it takes all at once."""
-    few = max(SUBSAMPLE_ROWS_PER_CENTER * centers, LEAST_SUBSAMPLE_ROWS)
-    return few if rows >= MANY_ROWS * few else 0
+    second = int(
+        np.clip(
+            SECOND_SHARE * rows,
+            LEAST_SECOND_ROWS_PER_CENTER * centers,
+            MOST_SECOND_ROWS_PER_CENTER * centers,
+        )
+    )
+    first = FIRST_ROWS_PER_CENTER * centers
+    return (
+        Sample(rows, first, second, seed) if rows >= LEAST_ROWS_RATIO * (first + second) else None
+    )
 
 
 def sampling_pays(

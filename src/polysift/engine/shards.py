@@ -7,23 +7,15 @@ Products with a triangular matrix.
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import numpy as np
 
 from polysift.engine.problems import Problems
+from polysift.engine.row_updates import NewtonColumns, draw_by_curvature
 from polysift.engine.sampling import Draw, Picked, leverages
 from polysift.engine.shard_features import GRAM_ROWS, Item, ShardFeatures, shifted_rows, taken_rows
-from polysift.engine.sums import (
-    GramSums,
-    SmoothSums,
-    SweepSums,
-    Swept,
-    add_statistics,
-    move,
-    move_smoothly,
-    predicted_codes,
-    weighted_sum,
-)
-from polysift.losses import curvedness, drawn, multipliers
+from polysift.engine.sums import GramSums, predicted_codes, weighted_sum
 from polysift.runtime.parallel import block_spans
 from polysift.runtime.types import Block, FloatArray
 
@@ -71,15 +63,14 @@ class ShardWork(ShardFeatures):
             sums.Aty[fold_part] += A.T @ y
         return sums
 
-    def sweep(self, item: Item, problems: Problems, u: FloatArray, state: FloatArray) -> Swept:
+    def sweep(self, item: Item, problems: Problems, u: FloatArray, state: FloatArray) -> Any:
         """Visit the rows of a shard with new coefficients and move their state.
 
         The state is the margin t = y b of b = A u + w / beta.
         """
         span, part = item
         X = None if span in self._kept else self._data.source.rows(part)
-        kind = SmoothSums if problems.smooth else SweepSums
-        sums = kind.zeros(len(u), problems.n_columns, problems.n_problems)
+        sums = problems.update.zeros(len(u), problems.n_columns, problems.n_problems)
         u_cast = u.astype(self._dtype)
         least, most = STATISTICS_ROWS  # np.clip takes as long as a shard of a few centers
         limit = min(max(STATISTICS_SIZE // problems.n_columns, least), most)
@@ -102,7 +93,7 @@ class ShardWork(ShardFeatures):
         problems: Problems,
         u: FloatArray,
         t: FloatArray,
-        sums: Swept,
+        sums: Any,
     ) -> None:
         """Move the state of many rows by blocks, then take their statistics in one go."""
         data = self._data
@@ -115,6 +106,8 @@ class ShardWork(ShardFeatures):
         if counts is not None:
             y_counts = y * (counts if counts.ndim == 2 else counts[:, np.newaxis])
         t_old = t.copy()
+        update = problems.update
+        loops = self._compiled if update.many_columns_compiled else None
         for lo, hi in block_spans((0, len(t)), self._block_rows):
             part = slice(lo, hi)
             A = None if self._stored is None else self._stored[rows][part]
@@ -126,16 +119,11 @@ class ShardWork(ShardFeatures):
             for n, columns in problems.groups:
                 f[part, columns] = A[:, :n] @ u[:n, columns]
             own = None if counts is None else counts[part]
-            if isinstance(sums, SweepSums) and self._compiled is not None:
-                residual = self._compiled.settle(f[part], t[part], y[part], own, problems, sums)
+            if loops is not None:
+                residual = loops.update(f[part], t[part], y[part], own, update, sums)
             else:
                 f[part] *= y[part]
-                if isinstance(sums, SweepSums):
-                    residual = move(t[part], f[part], problems.gamma, problems.relax)
-                else:
-                    residual = move_smoothly(
-                        t[part], f[part], problems.delta, problems.line, own, sums
-                    )
+                residual = update.apply(t[part], f[part], own, sums)
                 residual *= y_counts[part]
                 residual = residual.astype(A.dtype, copy=False)
             for n, columns in problems.groups:
@@ -144,8 +132,8 @@ class ShardWork(ShardFeatures):
         wrong = predicted_codes(scores) != data.codes[rows, np.newaxis]
         per_problem = counts if counts is None or counts.ndim == 1 else counts[:, :: problems.K]
         sums.wrong += weighted_sum(wrong, per_problem)
-        if isinstance(sums, SweepSums) and self._compiled is None:
-            add_statistics(sums, f, t_old, t, problems.gamma, counts)
+        if loops is None:
+            update.add_statistics(sums, f, t_old, t, counts)
 
     def _sweep_compiled(
         self,
@@ -154,14 +142,14 @@ class ShardWork(ShardFeatures):
         problems: Problems,
         u: FloatArray,
         t: FloatArray,
-        sums: Swept,
+        sums: Any,
     ) -> None:
         """Do as ``_sweep_rows`` for one column, by the compiled loops."""
         assert self._compiled is not None
         counts, absent = self._counts(rows, problems)
         stored = None if self._stored is None else self._stored[rows]
         y = self._data.labels_of(rows)
-        self._compiled.sweep(X, stored, u, t, y, counts, absent, problems, sums)
+        self._compiled.sweep(X, stored, u, t, y, counts, absent, problems.update, sums)
 
     def pick(self, item: Item, draw: Draw) -> Picked:
         """Return the rows of a span that are in a sample.
@@ -273,10 +261,10 @@ class ShardWork(ShardFeatures):
         counts, _ = self._counts(slice(*span), problem)
         if counts is not None and counts.ndim == 2:
             counts = counts[:, k]
-        curved = curvedness(t, problem.delta[k], multipliers(t))
+        curved = cast(NewtonColumns, problem.update).curvature(t, k)
         if counts is not None:
             curved = curved * counts
-        rows, share = drawn(curved, least, self._data.source.first_row + span[0])
+        rows, share = draw_by_curvature(curved, least, self._data.source.first_row + span[0])
         X = None if span in self._kept else self._data.source.rows(part)
         H = np.zeros(T.shape)
         for lo, hi in block_spans((0, len(rows)), GRAM_ROWS):

@@ -1,8 +1,7 @@
-"""What passes over the rows add up, and what a sweep does to a row.
+"""What passes over the rows add up: Gram matrices, and the sums of a sweep.
 
-Labels are gone here: f, v and q are margins, that is multiplied by y.
-
-The Gram matrix while it grows: added up in the fixed tree, saved now and then, gone on with.
+``GrowingGram`` is the Gram matrix while it grows: added up in the fixed tree, saved now and then,
+and resumed.
 """
 
 from __future__ import annotations
@@ -14,23 +13,16 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from polysift.losses import (
-    STEPS,
-    curvedness,
-    duality_gap,
-    hinge_loss,
-    keep_multipliers,
-    multipliers,
-    predicted,
-    prox_step,
-    steepness,
-)
 from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Partial, TreeSum
 from polysift.runtime.progress import OutOfTime, WorkersLostError
 from polysift.runtime.types import FloatArray
 
 S = TypeVar("S", bound="_Sums")
+W = TypeVar("W", bound="SweepSums")
+
+STEP_LENGTHS = 2.0 ** np.arange(-9, 3)
+"""Lengths of a step at which a sweep of Newton's method takes the slope of the loss along it."""
 
 
 def names_of(kind: Any) -> tuple[str, ...]:
@@ -89,21 +81,44 @@ class GramSums(_Sums):
             Aty += self.Aty[fold_part]
         return G, Aty
 
-    def trace_over(self, without: int | None = None) -> float | None:
-        """Return the trace of the Gram matrix that ``over`` estimates; None where it is that."""
-        return None
+
+class SweepSums(_Sums):
+    """What a sweep adds up for all its problems, whatever their update.
+
+    Attributes
+    ----------
+    r : ndarray of shape (n, columns)
+        The first field: A' Omega times what the update returns for each row.
+    loss : ndarray of shape (columns,)
+        Sums over rows of the loss.
+    wrong : ndarray of shape (problems,)
+        The last field: the weight of the rows that the scores put in the wrong class.
+    """
+
+    r: FloatArray
+    loss: FloatArray
+    wrong: FloatArray
+
+    def of_problem(self: W, problem: int, n: int) -> W:
+        """Return the sums of one problem, which uses n centers."""
+        K = len(self.loss) // len(self.wrong)
+        columns = slice(problem * K, (problem + 1) * K)
+        kind: Any = type(self)
+        parts = {name: getattr(self, name)[..., columns] for name in names_of(kind)[1:-1]}
+        wrong = self.wrong[problem : problem + 1]
+        return kind(r=self.r[:n, columns].copy(), wrong=wrong, **parts)
 
 
 @dataclass
-class SweepSums(_Sums):
-    """What a sweep adds up; f = A u, v and q = w / beta are new, ``d_`` is new minus old.
+class AdmmSums(SweepSums):
+    """The sums of ``AdmmUpdate``; f = A u, v and q = w / beta are new, ``d_`` is new minus old.
 
     Attributes
     ----------
     r : ndarray of shape (n, columns)
         The residual A' Omega (v - q - f) of the next u-step.
     loss, primal, f2, v2, q2, dv2, dq2 : ndarray of shape (columns,)
-        Sums over rows of the hinge loss of f, and of the squares of f - v, f, v, q, dv and dq.
+        Sums over rows of the loss of f, and of the squares of f - v, f, v, q, dv and dq.
     wrong : ndarray of shape (problems,)
         The weight of the rows that f puts in the wrong class.
     """
@@ -119,32 +134,24 @@ class SweepSums(_Sums):
     wrong: FloatArray
 
     @classmethod
-    def zeros(cls, n: int, columns: int, problems: int) -> SweepSums:
+    def zeros(cls, n: int, columns: int, problems: int) -> AdmmSums:
         """Return empty sums."""
         each = dict(zip(names_of(cls)[1:-1], np.zeros((7, columns)), strict=True))
         return cls(r=np.zeros((n, columns)), wrong=np.zeros(problems), **each)
 
-    def of_problem(self, problem: int, n: int) -> SweepSums:
-        """Return the sums of one problem, which uses n centers."""
-        K = len(self.loss) // len(self.wrong)
-        columns = slice(problem * K, (problem + 1) * K)
-        parts = {name: getattr(self, name)[columns] for name in names_of(SweepSums)[1:-1]}
-        wrong = self.wrong[problem : problem + 1]
-        return SweepSums(r=self.r[:n, columns].copy(), wrong=wrong, **parts)
-
 
 @dataclass
-class SmoothSums(_Sums):
-    """What a sweep adds up for problems that minimise a rounded loss; f are the new margins.
+class NewtonSums(SweepSums):
+    """The sums of ``NewtonUpdate``; f are the new margins.
 
     Attributes
     ----------
     r : ndarray of shape (n, columns)
-        A' Omega y c, with c the steepness of the loss: minus its gradient.
+        A' Omega y c, with c minus the slope of the rounded loss: minus its gradient.
     loss, gap, curved : ndarray of shape (columns,)
-        Sums over rows of the hinge loss, of what c leaves of it, and of how curved rows are.
-    slopes : ndarray of shape (len(STEPS), columns)
-        The slopes of the loss along the way from the old margins, so many steps from there.
+        Sums over rows of the loss, of what c leaves of it, and of the scaled curvature.
+    slopes : ndarray of shape (len(STEP_LENGTHS), columns)
+        The slopes of the loss along the step from the old margins, at ``STEP_LENGTHS``.
     wrong : ndarray of shape (problems,)
         The weight of the rows that f puts in the wrong class.
     """
@@ -157,93 +164,11 @@ class SmoothSums(_Sums):
     wrong: FloatArray
 
     @classmethod
-    def zeros(cls, n: int, columns: int, problems: int) -> SmoothSums:
+    def zeros(cls, n: int, columns: int, problems: int) -> NewtonSums:
         """Return empty sums."""
         loss, gap, curved = np.zeros((3, columns))
-        slopes = np.zeros((len(STEPS), columns))
+        slopes = np.zeros((len(STEP_LENGTHS), columns))
         return cls(np.zeros((n, columns)), loss, gap, curved, slopes, np.zeros(problems))
-
-    def of_problem(self, problem: int, n: int) -> SmoothSums:
-        """Return the sums of one problem, which uses n centers."""
-        K = len(self.loss) // len(self.wrong)
-        columns = slice(problem * K, (problem + 1) * K)
-        parts = {name: getattr(self, name)[..., columns] for name in names_of(SmoothSums)[1:-1]}
-        wrong = self.wrong[problem : problem + 1]
-        return SmoothSums(r=self.r[:n, columns].copy(), wrong=wrong, **parts)
-
-
-Swept = SweepSums | SmoothSums
-
-
-def move_smoothly(
-    t: FloatArray,
-    f: FloatArray,
-    delta: FloatArray,
-    line: FloatArray,
-    counts: FloatArray | None,
-    sums: SmoothSums,
-) -> FloatArray:
-    """Move the margins t to f and add up what a rounded loss needs; return its steepness at f.
-
-    The multipliers in t follow where slopes are asked for, begin with the steepness where ``line``
-    is negative, and otherwise stay.
-    """
-    c = steepness(f, delta)
-    own = np.where(line < 0.0, c, multipliers(t))
-    if np.any(line > 0.0):
-        way = np.where(line > 0.0, f - t, 0.0)
-        asked = np.where(line > 0.0, line, 1.0)
-        begun = np.where(line > 0.0, t, 1.0)
-        own = np.where(line > 0.0, predicted(begun, way, asked, own), own)
-        for i, step in enumerate(STEPS):
-            slopes = steepness(begun + step * way, asked) * way
-            sums.slopes[i] -= weighted_sum(slopes, counts)
-    sums.loss += weighted_sum(hinge_loss(f), counts)
-    sums.gap += weighted_sum(duality_gap(f, c), counts)
-    sums.curved += weighted_sum(curvedness(f, delta, own), counts)
-    t[:] = f
-    keep_multipliers(t, own)
-    return c
-
-
-def move(
-    t: FloatArray, f: FloatArray, gamma: float | FloatArray, relax: float | FloatArray
-) -> FloatArray:
-    """Move the state t to the scores f (both as margins); return v - q - f, as margins too.
-
-    The new t is ``relax f + (1 - relax) v + q`` with the old v and q.
-    """
-    k = prox_step(t, gamma)
-    if isinstance(relax, float) and relax == 1.0:
-        np.subtract(f, k, out=t)
-    else:
-        t *= 1.0 - relax
-        t += relax * (f - k)
-    k = prox_step(t, gamma)
-    k *= 2.0
-    k += t
-    k -= f
-    return k
-
-
-def add_statistics(
-    sums: SweepSums,
-    f: FloatArray,
-    t_old: FloatArray,
-    t: FloatArray,
-    gamma: float | FloatArray,
-    counts: FloatArray | None,
-) -> None:
-    """Add the sums over rows that measure progress; all but ``counts`` are margins."""
-    k_old, k = prox_step(t_old, gamma), prox_step(t, gamma)
-    v = t + k
-    sums.loss += weighted_sum(hinge_loss(f), counts)
-    sums.primal += weighted_sum((f - v) ** 2, counts)
-    sums.f2 += weighted_sum(f**2, counts)
-    sums.v2 += weighted_sum(v**2, counts)
-    sums.q2 += weighted_sum(k**2, counts)
-    sums.dv2 += weighted_sum((v - t_old - k_old) ** 2, counts)
-    sums.dq2 += weighted_sum((k - k_old) ** 2, counts)
 
 
 def weighted_sum(x: FloatArray, counts: FloatArray | None) -> FloatArray:

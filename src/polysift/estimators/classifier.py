@@ -37,7 +37,7 @@ from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray
 from polysift.solvers.result import Result
 from polysift.training.calibration import Calibrator, calibrator_from_dict
-from polysift.training.fit import Start, Trained, train
+from polysift.training.fit import Trained, WarmStart, train
 from polysift.training.job import check_solver_parameters, job_of, warn_about
 from polysift.training.plan import Forecast, plan
 
@@ -323,12 +323,12 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         going_on = self.warm_start and hasattr(self, "coef_")
         source = training_source(self, X, y, sample_weight, reset=not going_on)
         job = job_of(self, source, self.random_state_ if going_on else None)
-        tasks = FitTasks(self, job.settings(1.0, source.dtype).max_iter, X, y)
+        tasks = FitTasks(self, job.settings.max_iter, X, y)
         trained = train(
             source,
             job,
             start=self._warm_start if going_on else None,
-            hook=partial(CallbackHook, tasks),
+            callback=partial(CallbackHook, tasks),
         )
         self.take_over(trained, job.spec.seed)
         tasks.end()
@@ -599,9 +599,9 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _feature_map(self) -> FeatureMap:
         return FeatureMap(scaler_from_dict(self.scaler_), self.centers_, self.degree_)
 
-    def _warm_start(self, classes: Any) -> Start:
+    def _warm_start(self, classes: Any) -> WarmStart:
         check_warm_start(self, classes)
-        return Start(self._feature_map(), self.coef_.T)
+        return WarmStart(self._feature_map(), self.coef_.T)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from polysift.runtime.types import FloatArray
-from polysift.solvers.admm import Settings
 from polysift.solvers.result import Status
 from polysift.training.fit import Trained
 
@@ -78,11 +77,6 @@ class Stopped(Exception):
     def __init__(self, status: Status) -> None:
         super().__init__(status)
         self.status = status
-
-
-def factor_key(candidate: Candidate, settings: Settings) -> tuple[Any, ...]:
-    """Return what determines a factor: candidates that agree in it share one."""
-    return candidate.n, settings.rho, settings.relative_rho, settings.floor_multiple
 
 
 def rungs_of(candidates: list[Candidate]) -> list[int]:

@@ -13,76 +13,89 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from polysift.engine.context import FitContext
 from polysift.engine.local import Engine
 from polysift.engine.problems import Problem
 from polysift.engine.sums import GramSums
-from polysift.runtime.checkpoints import Checkpoint, digest
-from polysift.runtime.parallel import Pool
-from polysift.runtime.progress import Monitor
+from polysift.runtime.checkpoints import digest
 from polysift.runtime.types import FloatArray
 from polysift.selection.candidates import (
     Candidate,
     CandidateResult,
     Outcome,
     Stopped,
-    factor_key,
     rungs_of,
 )
-from polysift.solvers.admm import Factor, Run, Settings, factorise
-from polysift.solvers.loop import Batch
+from polysift.solvers.factor import Factor, factorise
+from polysift.solvers.loop import Loop
 from polysift.solvers.result import Status
-from polysift.training.folds import Round
+from polysift.solvers.solver import Solver, SolverSettings
 
 T = TypeVar("T")
 
-FEW = 3
+CANDIDATES_PER_SOLVER = 3
 """Candidates of each solver that go on beyond their first iterate."""
-
-
-@dataclass
-class Ground:
-    """What successive halving works with: the rows, cut by a round of splits, and one feature map.
-
-    Candidates whose score at a rung is below ``bar`` are left behind: other feature maps do better.
-    """
-
-    engine: Engine
-    sums: GramSums
-    round: Round
-    settings: Callable[[Candidate, float], Settings]
-    score: Callable[[FloatArray], FloatArray]
-    pool: Pool
-    monitor: Monitor
-    checkpoint: Checkpoint | None
-    name: str
-    n_columns: int
-    candidates_at_once: int
-    scores_at_once: int
-    bar: float = -np.inf
 
 
 @dataclass(frozen=True)
 class _Group:
-    """Candidates that advance together, with their runs, one per split."""
+    """Candidates that advance together, with their solvers, one per split."""
 
     candidates: list[Candidate]
-    runs: dict[Candidate, list[Run]]
-    batch: Batch
+    solvers: dict[Candidate, list[Solver]]
+    loop: Loop
 
 
 class SuccessiveHalving:
-    """Runs candidates against each other.
+    """Compares candidates on the rows of each split that they did not learn from.
 
     Parameters
     ----------
-    ground : Ground
-        The data.
+    engine : Engine
+        The rows, cut into the fold parts of a round of splits.
+    sums : GramSums
+        Its Gram matrices.
+    n_splits : int
+        The splits of the round.
+    settings : callable
+        Takes a candidate, returns its solver's settings.
+    score : callable
+        Takes the scores (m, K) of held-out rows, returns those of the splits.
+    context : FitContext
+        Threads, progress, the checkpoint.
+    name : str
+        Tells the states of this comparison from others.
     outcome : Outcome
         Filled as results come in, so that a stop loses none.
+    n_columns : int
+        The label columns.
+    candidates_at_once, scores_at_once : int
+        How many candidates advance, and are scored, together: as many as the memory allows.
+    bar : float
+        Candidates whose score at a rung is below it are dropped: other feature maps do better.
     """
 
-    def __init__(self, ground: Ground, outcome: Outcome) -> None:
-        self._ground, self._outcome = ground, outcome
+    def __init__(
+        self,
+        engine: Engine,
+        sums: GramSums,
+        n_splits: int,
+        settings: Callable[[Candidate], SolverSettings],
+        score: Callable[[FloatArray], FloatArray],
+        context: FitContext,
+        *,
+        name: str,
+        outcome: Outcome,
+        n_columns: int,
+        candidates_at_once: int,
+        scores_at_once: int,
+        bar: float = -np.inf,
+    ) -> None:
+        self._engine, self._sums, self._n_splits = engine, sums, n_splits
+        self._settings, self._score, self._context = settings, score, context
+        self._name, self._outcome, self._n_columns = name, outcome, n_columns
+        self._candidates_at_once, self._scores_at_once = candidates_at_once, scores_at_once
+        self._bar = bar
 
     def run(
         self, candidates: list[Candidate], *, screen: bool, last: dict[Candidate, int] | None
@@ -101,18 +114,18 @@ class SuccessiveHalving:
     def _first_iterates(self, candidates: list[Candidate]) -> None:
         """Score the first iterate of every candidate."""
         found = self._solve_first(candidates)
-        size = self._ground.scores_at_once
+        size = self._scores_at_once
         for start in range(0, len(candidates), size):
             group = candidates[start : start + size]
             scores = self._held_out(group, [found[candidate] for candidate in group])
             for i, candidate in enumerate(group):
-                values = self._ground.score(self._of_candidate(scores, i))
+                values = self._score(self._of_candidate(scores, i))
                 self._record(candidate, values, 1, 1.0, candidate.reads[-1] == 1)
 
     def _solve_first(self, candidates: list[Candidate]) -> dict[Candidate, list[FloatArray]]:
         """Return u after one iteration, for each candidate and split."""
         found: dict[Candidate, list[FloatArray]] = {candidate: [] for candidate in candidates}
-        for split in range(self._ground.round.n_splits):
+        for split in range(self._n_splits):
             solved = self._factored(candidates, split, lambda factor, Aty: factor.solve(Aty))
             for candidate, (_, u) in solved.items():
                 found[candidate].append(u)
@@ -122,37 +135,33 @@ class SuccessiveHalving:
         self, candidates: list[Candidate], split: int, use: Callable[[Factor, FloatArray], T]
     ) -> dict[Candidate, tuple[FloatArray, T]]:
         """Return A'y and what ``use`` makes of each candidate's factor; equal ratios share it."""
-        ground = self._ground
-        G, Aty = ground.sums.over(split)
-        m = ground.engine.total_weight(split)
-        ratios = {
-            candidate: factor_key(candidate, ground.settings(candidate, m))
-            for candidate in candidates
-        }
+        G, Aty = self._sums.over(split)
+        keys = {c: (c.n, self._settings(c).ridge) for c in candidates}
 
         def factor(candidate: Candidate) -> T:
             n = candidate.n
-            return use(factorise(G[:n, :n].copy(), ground.settings(candidate, m)), Aty[:n])
+            own = factorise(G[:n, :n].copy(), self._settings(candidate).ridge)
+            return use(own, Aty[:n])
 
-        distinct = {ratio: candidate for candidate, ratio in ratios.items()}
-        made = dict(zip(distinct, ground.pool.map(factor, distinct.values()), strict=True))
-        return {candidate: (Aty[: candidate.n], made[ratio]) for candidate, ratio in ratios.items()}
+        distinct = {key: candidate for candidate, key in keys.items()}
+        made = dict(zip(distinct, self._context.pool.map(factor, distinct.values()), strict=True))
+        return {candidate: (Aty[: candidate.n], made[key]) for candidate, key in keys.items()}
 
     def _held_out(self, candidates: list[Candidate], u: list[list[FloatArray]]) -> FloatArray:
         """Return the scores of the held-out rows, K columns for each candidate."""
-        ground, K = self._ground, self._ground.n_columns
+        K = self._n_columns
         n = max(candidate.n for candidate in candidates)
         stacked = []
-        for split in range(ground.round.n_splits):
+        for split in range(self._n_splits):
             columns = np.zeros((n, K * len(candidates)))
             for i, candidate in enumerate(candidates):
                 columns[: candidate.n, i * K : (i + 1) * K] = u[i][split]
             stacked.append(columns)
-        problems = [Problem(candidate.n, 1.0, 1.0) for candidate in candidates]
-        return ground.engine.scores(problems, stacked)
+        problems = [Problem(candidate.n) for candidate in candidates]
+        return self._engine.scores(problems, stacked)
 
     def _of_candidate(self, scores: FloatArray, i: int) -> FloatArray:
-        K = self._ground.n_columns
+        K = self._n_columns
         return scores[:, i * K : (i + 1) * K]
 
     def _mean(self, candidate: Candidate) -> float:
@@ -167,7 +176,7 @@ class SuccessiveHalving:
         """
         chosen: dict[tuple[str, int], Candidate] = {}
         for candidate in self._ranked(candidates):
-            if sum(solver == candidate.solver for solver, _ in chosen) < FEW:
+            if sum(solver == candidate.solver for solver, _ in chosen) < CANDIDATES_PER_SOLVER:
                 chosen.setdefault((candidate.solver, candidate.n), candidate)
         return list(chosen.values())
 
@@ -184,7 +193,7 @@ class SuccessiveHalving:
         """
         racing, group, done = candidates, None, 0
         for rung in rungs_of(candidates):
-            if group is None and len(racing) <= self._ground.candidates_at_once:
+            if group is None and len(racing) <= self._candidates_at_once:
                 group = self._new_group(racing)
                 racing, done = self._resumed(group)
             if rung <= done or not racing:
@@ -193,9 +202,9 @@ class SuccessiveHalving:
             left = self._left(racing, rung, last) if screen else []
             racing = [candidate for candidate in racing if candidate not in left]
             if group is not None:
-                group.batch.drop([run for candidate in left for run in group.runs[candidate]])
-                group.batch.note = self._noted(group.candidates, racing, rung)
-                group.batch.save()
+                group.loop.drop([s for candidate in left for s in group.solvers[candidate]])
+                group.loop.note = self._noted(group.candidates, racing, rung)
+                group.loop.save()
 
     def _left(
         self, candidates: list[Candidate], rung: int, last: dict[Candidate, int] | None
@@ -211,35 +220,34 @@ class SuccessiveHalving:
         """Advance candidates to a rung and score them; return those that have not ended."""
         if group is not None:
             self._advance(group, rung)
-            return self._read_off(candidates, group.runs, rung)
-        going_on, size = [], self._ground.candidates_at_once
+            return self._read_off(candidates, group.solvers, rung)
+        going_on, size = [], self._candidates_at_once
         for first in range(0, len(candidates), size):
             part = self._new_group(candidates[first : first + size], f"-{rung}")
             self._advance(part, rung)
-            part.batch.save()
-            going_on += self._read_off(part.candidates, part.runs, rung)
+            part.loop.save()
+            going_on += self._read_off(part.candidates, part.solvers, rung)
         return going_on
 
     def _new_group(self, candidates: list[Candidate], suffix: str = "") -> _Group:
-        ground = self._ground
-        runs = self._new_runs(candidates)
-        mark = digest(np.frombuffer(repr(candidates).encode(), np.uint8))[:12]
-        batch = Batch(
-            ground.engine,
-            [run for candidate in candidates for run in runs[candidate]],
-            monitor=ground.monitor,
-            checkpoint=ground.checkpoint,
-            name=f"solver{ground.name}-{mark}{suffix}",
-            pool=ground.pool,
+        solvers = self._new_solvers(candidates)
+        key = digest(np.frombuffer(repr(candidates).encode(), np.uint8))[:12]
+        loop = Loop(
+            self._engine,
+            [solver for candidate in candidates for solver in solvers[candidate]],
+            monitor=self._context.monitor,
+            checkpoint=self._context.checkpoint,
+            name=f"solver{self._name}-{key}{suffix}",
+            pool=self._context.pool,
             report=False,
         )
-        return _Group(candidates, runs, batch)
+        return _Group(candidates, solvers, loop)
 
     def _advance(self, group: _Group, rung: int) -> None:
-        group.batch.advance(until=rung)
-        for run in group.batch.runs:
-            if run.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
-                raise Stopped(run.status)
+        group.loop.run(until=rung)
+        for solver in group.loop.solvers:
+            if solver.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+                raise Stopped(solver.status)
 
     def _noted(
         self, candidates: list[Candidate], racing: list[Candidate], rung: int
@@ -257,7 +265,7 @@ class SuccessiveHalving:
 
     def _resumed(self, group: _Group) -> tuple[list[Candidate], int]:
         """Return the candidates that race on and the last rung done, as a checkpoint has them."""
-        note, candidates = group.batch.note, group.candidates
+        note, candidates = group.loop.note, group.candidates
         if not note:
             return list(candidates), 0
         for i, read, scores, iterations, finished in note["results"]:
@@ -267,32 +275,30 @@ class SuccessiveHalving:
             self._outcome.last[candidate] = last
         return [candidates[i] for i in note["racing"]], note["rung"]
 
-    def _new_runs(self, candidates: list[Candidate]) -> dict[Candidate, list[Run]]:
-        ground = self._ground
-        runs: dict[Candidate, list[Run]] = {candidate: [] for candidate in candidates}
-        for split in range(ground.round.n_splits):
-            m = ground.engine.total_weight(split)
+    def _new_solvers(self, candidates: list[Candidate]) -> dict[Candidate, list[Solver]]:
+        solvers: dict[Candidate, list[Solver]] = {candidate: [] for candidate in candidates}
+        for split in range(self._n_splits):
+            m = self._engine.total_weight(split)
             factored = self._factored(candidates, split, lambda factor, _: factor)
             for candidate, (Aty, factor) in factored.items():
-                runs[candidate].append(
-                    Run(factor, Aty.copy(), ground.settings(candidate, m), m, split)
-                )
-        return runs
+                settings = self._settings(candidate)
+                solvers[candidate].append(settings.solver(factor, Aty.copy(), m, split))
+        return solvers
 
     def _read_off(
-        self, candidates: list[Candidate], runs: dict[Candidate, list[Run]], rung: int
+        self, candidates: list[Candidate], solvers: dict[Candidate, list[Solver]], rung: int
     ) -> list[Candidate]:
         """Score the candidates as they stand at a rung; return those that have not ended."""
-        size, going_on = self._ground.scores_at_once, []
+        size, going_on = self._scores_at_once, []
         for start in range(0, len(candidates), size):
             group = candidates[start : start + size]
             scores = self._held_out(
-                group, [[run.u for run in runs[candidate]] for candidate in group]
+                group, [[s.u for s in solvers[candidate]] for candidate in group]
             )
             for i, candidate in enumerate(group):
-                values = self._ground.score(self._of_candidate(scores, i))
-                ended = all(run.status is not None for run in runs[candidate])
-                iterations = float(np.mean([run.iterates for run in runs[candidate]]))
+                values = self._score(self._of_candidate(scores, i))
+                ended = all(s.status is not None for s in solvers[candidate])
+                iterations = float(np.mean([s.iterates for s in solvers[candidate]]))
                 self._record(candidate, values, rung, iterations, ended)
                 if not ended:
                     going_on.append(candidate)
@@ -318,5 +324,5 @@ class SuccessiveHalving:
         return [
             candidate
             for rank, candidate in enumerate(ranked)
-            if rank >= half or self._mean(candidate) < self._ground.bar
+            if rank >= half or self._mean(candidate) < self._bar
         ]

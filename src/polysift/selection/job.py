@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,7 +20,7 @@ from polysift.runtime.parameters import check_choice, check_flag, check_integer,
 from polysift.runtime.types import FloatArray
 from polysift.selection.candidates import Candidate
 from polysift.selection.scoring import Scorer, check_scorer
-from polysift.solvers.admm import Settings
+from polysift.solvers.solver import SolverSettings
 from polysift.training.calibration import CALIBRATIONS
 from polysift.training.job import backend_of, check_solver_numbers, seed_of, solver_settings
 
@@ -76,8 +74,10 @@ class SearchJob:
         The solvers.
     iterations : list of int
         Where candidates of the converged mode are read off, ascending.
-    solver_settings : callable
-        Takes solver, rho and max_iter as a namespace, a total weight, and a dtype.
+    alpha, beta, tol : float or None
+        The parameters of the solvers that all candidates share.
+    dtype : dtype
+        That of the rows.
     screen : bool
         Whether the worse candidates stop early.
     scorer : callable or None
@@ -102,7 +102,10 @@ class SearchJob:
     rhos: list[float | None]
     solvers: list[str]
     iterations: list[int]
-    solver_settings: Callable[[Any, float, Any], Settings]
+    alpha: float
+    beta: float | None
+    tol: float | None
+    dtype: Any
     screen: bool
     scorer: Scorer | None
     cv: Any
@@ -142,12 +145,17 @@ class SearchJob:
         halves = {most >> k for k in range(AUTO_SIZES)}
         return sorted(n for n in halves if n >= min(LEAST_AUTO_SIZE, most))
 
-    def settings(self, candidate: Candidate, m: float, dtype: Any) -> Settings:
-        """Return the solver's settings for a candidate, and rows of total weight m."""
+    def settings(self, candidate: Candidate) -> SolverSettings:
+        """Return the solver's settings for a candidate."""
         chosen = SimpleNamespace(
-            solver=candidate.solver, rho=candidate.rho, max_iter=candidate.reads[-1]
+            solver=candidate.solver,
+            rho=candidate.rho,
+            max_iter=candidate.reads[-1],
+            alpha=self.alpha,
+            beta=self.beta,
+            tol=self.tol,
         )
-        return self.solver_settings(chosen, m, dtype)
+        return solver_settings(chosen, self.dtype)
 
 
 def check_search_parameters(estimator: Any) -> None:
@@ -199,12 +207,6 @@ def _scalers(value: Any, source: DataSource) -> list[str | None]:
     return scalers
 
 
-def _merged_settings(estimator: Any, chosen: Any, m: float, dtype: Any) -> Settings:
-    for name in ("alpha", "beta", "tol"):
-        setattr(chosen, name, getattr(estimator, name))
-    return solver_settings(chosen, m, dtype)
-
-
 def _scorer_name(scoring: Any) -> str:
     """Return a scorer's name, which a function's text with its address is not."""
     name = getattr(scoring, "__qualname__", None)
@@ -228,7 +230,10 @@ def search_job(estimator: Any, source: DataSource, groups: Any) -> SearchJob:
         rhos=list(dict.fromkeys(rhos)),
         solvers=list(dict.fromkeys(listed("solvers", estimator.solvers))),
         iterations=sorted({int(count) for count in listed("max_iter", estimator.max_iter)}),
-        solver_settings=partial(_merged_settings, estimator),
+        alpha=estimator.alpha,
+        beta=estimator.beta,
+        tol=estimator.tol,
+        dtype=source.dtype,
         screen=bool(estimator.screen),
         scorer=check_scorer(estimator.scoring),
         cv=estimator.cv,

@@ -10,11 +10,12 @@ import numpy as np
 
 from polysift.data.source import DataSource
 from polysift.engine.budget import Shape
+from polysift.engine.context import FitContext
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap, MapSpec
 from polysift.features.scalers import needs_sketch
 from polysift.runtime.checkpoints import Checkpoint, digest
-from polysift.runtime.parallel import Pool, single_threaded_blas
+from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
 from polysift.runtime.types import FloatArray
 from polysift.selection.candidates import (
@@ -29,38 +30,38 @@ from polysift.selection.job import SearchJob
 from polysift.selection.scoring import HeldOutScorer
 from polysift.selection.stage import Kept, SearchContext, Stage, refit, refit_round
 from polysift.solvers.result import Status
-from polysift.training.fit import Prepared, how_to_go_on, prepare
+from polysift.training.fit import Prepared, how_to_resume, prepare
 from polysift.training.folds import Round, make_rounds
 
-BEHIND = 0.5
+MOST_ERRORS_BEHIND = 0.5
 """How far behind the best of other feature maps a candidate may be to go on, in standard errors."""
 
 
 def search(source: DataSource, job: SearchJob) -> SearchResult:
     """Run a search."""
     with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
+        fit = FitContext(monitor, job.backend)
         try:
-            prepared = _prepare(source, job, monitor)
+            prepared = _prepare(source, job, fit)
         except OutOfTime as late:
             raise TimeoutError(_too_late(job, late.phase)) from None
         codes, weights, classes = prepared.data.codes, prepared.weights, prepared.classes
         rounds = make_rounds(job.cv, codes, weights, classes, groups=job.groups, seed=job.seed)
         kind = job.calibration or "sigmoid"
         scorer = HeldOutScorer(job.scorer, codes, classes, weights, kind)
-        checkpoint = None
         if job.checkpoint is not None:
             checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, rounds))
+            fit = replace(fit, checkpoint=checkpoint)
         try:
-            context = SearchContext(source, job, prepared, rounds, monitor, checkpoint, scorer)
-            return _Search(context).run()
+            return _Search(SearchContext(source, job, prepared, rounds, fit, scorer)).run()
         except WorkersLostError as lost:
-            raise WorkersLostError(f"{lost} {how_to_go_on(job.checkpoint)}") from lost
+            raise WorkersLostError(f"{lost} {how_to_resume(job.checkpoint)}") from lost
         finally:
-            if checkpoint is not None:
-                checkpoint.close()
+            if fit.checkpoint is not None:
+                fit.checkpoint.close()
 
 
-def _prepare(source: DataSource, job: SearchJob, monitor: Monitor) -> Prepared:
+def _prepare(source: DataSource, job: SearchJob, fit: FitContext) -> Prepared:
     """Survey the rows once for all stages."""
     specs = [job.map_spec(job.scalers[0], degree) for degree in job.degrees]
 
@@ -83,8 +84,8 @@ def _prepare(source: DataSource, job: SearchJob, monitor: Monitor) -> Prepared:
         widest.questions(source.n_features, labels=True, digest=digests),
         quantiles=needs_sketch(*job.scalers),
     )
-    with Pool(execution.threads, execution.in_flight) as pool:
-        return prepare(source, questions, job.class_weight, job.backend, pool, monitor)
+    with fit.executing(execution) as surveying:
+        return prepare(source, questions, job.class_weight, surveying)
 
 
 class _Search:
@@ -100,7 +101,7 @@ class _Search:
 
     def run(self) -> SearchResult:
         """Run all stages, choose, refit."""
-        job, monitor = self._job, self._context.monitor
+        job, monitor = self._job, self._context.fit.monitor
         if job.one_standard_error and np.isinf(
             self._error(Row({}, np.zeros(self._context.n_splits)))
         ):
@@ -133,7 +134,7 @@ class _Search:
         try:
             for number, (degree, scaler) in enumerate(stages):
                 title = f"{scaler or 'no scaler'}, degree {degree} ({number + 1} of {len(stages)})"
-                self._context.monitor.title = title
+                self._context.fit.monitor.title = title
                 if (scaler, degree) not in self._done:
                     self._run_stage(scaler, degree)
         except Stopped as stop:
@@ -147,7 +148,7 @@ class _Search:
         return None
 
     def _run_stage(self, scaler: str | None, degree: int) -> None:
-        monitor = self._context.monitor
+        monitor = self._context.fit.monitor
         spec = self._job.map_spec(scaler, degree)
         try:
             feature_map = self._context.feature_map(spec)
@@ -171,16 +172,17 @@ class _Search:
                 self._keep(stage, self._rows[best])
         self._done.append((scaler, degree))
         self._save(scaler, degree)
-        self._tell(stage.rows, best)
+        self._report(stage.rows, best)
 
-    def _tell(self, rows: list[Row], best: int | None) -> None:
+    def _report(self, rows: list[Row], best: int | None) -> None:
         """Report the best candidate of a stage, and of all so far."""
         own = choose(rows)
         if own is None or best is None:
             return
         p = rows[own].params
-        self._context.monitor.note(
-            f"{self._context.monitor.title}: {rows[own].mean:.5g} with n_centers={p['n_centers']}, "
+        monitor = self._context.fit.monitor
+        monitor.note(
+            f"{monitor.title}: {rows[own].mean:.5g} with n_centers={p['n_centers']}, "
             f"solver={p['solver']!r}; best so far {self._rows[best].mean:.5g}"
         )
 
@@ -231,7 +233,7 @@ class _Search:
         best = choose(self._rows)
         if best is None:
             return -np.inf
-        return self._rows[best].mean - BEHIND * self._error(self._rows[best])
+        return self._rows[best].mean - MOST_ERRORS_BEHIND * self._error(self._rows[best])
 
     def _error(self, row: Row) -> float:
         return standard_error(row, self._validation_rows())
@@ -246,7 +248,7 @@ class _Search:
 
     def _save(self, scaler: str | None, degree: int) -> None:
         """Save what is done, and drop what only an unfinished stage needs."""
-        checkpoint = self._context.checkpoint
+        checkpoint = self._context.fit.checkpoint
         if checkpoint is None:
             return
         rows = [vars(row) | {"scores": list(row.scores)} for row in self._rows]
@@ -260,7 +262,7 @@ class _Search:
         checkpoint.drop(f"*-{scaler}-{degree}-*")
 
     def _restore(self) -> None:
-        checkpoint = self._context.checkpoint
+        checkpoint = self._context.fit.checkpoint
         saved = None if checkpoint is None else checkpoint.load("search")
         if saved is None:
             return

@@ -10,22 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from polysift.data.source import DataSource, TrainingSet
-from polysift.engine.budget import Execution, Shape
+from polysift.data.source import DataSource
+from polysift.engine.budget import Shape
 from polysift.engine.compiled import MANY_PASSES, worthwhile
-from polysift.engine.local import Engine
+from polysift.engine.context import FitContext
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift.features.scalers import needs_sketch
-from polysift.runtime.checkpoints import Checkpoint
-from polysift.runtime.parallel import Pool
-from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray
 from polysift.selection.candidates import Candidate, Outcome, Row
-from polysift.selection.halving import FEW, Ground, SuccessiveHalving
+from polysift.selection.halving import CANDIDATES_PER_SOLVER, SuccessiveHalving
 from polysift.selection.job import SearchJob
 from polysift.selection.scoring import HeldOutScorer
-from polysift.solvers.loop import CALIBRATION_FOLDS, solve_with_folds
+from polysift.solvers.starts import CALIBRATION_FOLDS, FullGram, solve_with_folds
 from polysift.training.calibration import Calibration, calibrate
 from polysift.training.fit import Prepared, Trained, summarise
 from polysift.training.folds import Round, stratified_folds
@@ -39,8 +36,7 @@ class SearchContext:
     job: SearchJob
     prepared: Prepared
     rounds: list[Round]
-    monitor: Monitor
-    checkpoint: Checkpoint | None
+    fit: FitContext
     scorer: HeldOutScorer
 
     @property
@@ -63,25 +59,6 @@ class SearchContext:
             quantiles=needs_sketch(*self.job.scalers),
         )
         return replace(shape, fold_parts=fold_parts)
-
-    def engine(
-        self,
-        data: TrainingSet,
-        feature_map: FeatureMap,
-        pool: Pool,
-        execution: Execution,
-        suffix: str,
-    ) -> Engine:
-        """Return an engine whose states are saved under names with this suffix."""
-        return self.job.backend.engine(
-            data,
-            feature_map,
-            pool,
-            execution,
-            monitor=self.monitor,
-            checkpoint=self.checkpoint,
-            suffix=suffix,
-        )
 
 
 class Stage:
@@ -123,7 +100,7 @@ class Stage:
         self._context, self._map, self._bar = context, feature_map, bar
         self._memory_limit = memory_limit
         self._name = f"-{scaler}-{degree}"
-        self._tracks = context.job.candidates(feature_map.n_centers)
+        self._candidates = context.job.candidates(feature_map.n_centers)
         common: dict[str, Any] = {"degree": degree, "scaler": scaler}
         if scheme != "given":
             common["centers"] = scheme
@@ -138,7 +115,7 @@ class Stage:
                 },
                 np.full(context.n_splits, np.nan),
             )
-            for candidate in self._tracks
+            for candidate in self._candidates
             for read in candidate.reads
         }
         self.rows = list(self._by_key.values())
@@ -161,46 +138,49 @@ class Stage:
     def _run_round(
         self, number: int, round_: Round, last: dict[Candidate, int] | None, outcome: Outcome
     ) -> None:
-        context, job, candidates = self._context, self._context.job, self._tracks
+        context, job, candidates = self._context, self._context.job, self._candidates
         data = replace(
             context.prepared.data, fold_parts=round_.fold_parts, n_fold_parts=round_.n_fold_parts
         )
-        wanted = min(len(candidates), FEW * len(job.solvers)) if job.screen else len(candidates)
+        wanted = (
+            min(len(candidates), CANDIDATES_PER_SOLVER * len(job.solvers))
+            if job.screen
+            else len(candidates)
+        )
         execution, at_once = job.backend.fit_problems(
             self._memory_limit,
             context.shape(self._map.n_centers, round_.n_fold_parts),
             round_.n_splits,
             wanted,
             job.threads,
-            keep_features="converged" in job.solvers,
+            keep_features=any(job.settings(c).many_sweeps for c in candidates),
         )
         compiled = worthwhile(context.source.n_rows, self._map.n_centers, MANY_PASSES)
         execution = replace(execution, compiled=compiled)
-        name = f"{self._name}-{number}"
+        name, seconds = f"{self._name}-{number}", context.fit.monitor.seconds
         bytes_per_candidate = 8 * context.source.n_rows * data.n_columns
-        with Pool(execution.threads, execution.in_flight) as pool:
-            engine = context.engine(data, self._map, pool, execution, name)
-            before = context.monitor.seconds.get("Gram matrix", 0.0)
+        with context.fit.executing(execution) as fit:
+            engine = fit.engine(data, self._map, name)
+            before = seconds.get("Gram matrix", 0.0)
             sums = engine.gram()
             if number == 0:
-                self.gram_seconds = context.monitor.seconds["Gram matrix"] - before
+                self.gram_seconds = seconds["Gram matrix"] - before
                 self.sums, self.sweep_seconds = sums, engine.sweep_seconds()
-            ground = Ground(
-                engine=engine,
-                sums=sums,
-                round=round_,
-                settings=lambda candidate, m: job.settings(candidate, m, context.source.dtype),
-                score=lambda scores: context.scorer(scores, round_.fold_parts, round_.n_splits),
-                pool=pool,
-                monitor=context.monitor,
-                checkpoint=context.checkpoint,
+            halving = SuccessiveHalving(
+                engine,
+                sums,
+                round_.n_splits,
+                job.settings,
+                lambda scores: context.scorer(scores, round_.fold_parts, round_.n_splits),
+                fit,
                 name=name,
+                outcome=outcome,
                 n_columns=data.n_columns,
                 candidates_at_once=at_once,
                 scores_at_once=max(1, self._memory_limit // 4 // bytes_per_candidate),
                 bar=self._bar,
             )
-            SuccessiveHalving(ground, outcome).run(candidates, screen=job.screen, last=last)
+            halving.run(candidates, screen=job.screen, last=last)
 
     def _take_in(self, outcomes: list[Outcome]) -> None:
         """Bring the candidates up to date with the rounds so far."""
@@ -228,7 +208,7 @@ class Stage:
         gram = self.gram_seconds * rows / np.count_nonzero(rounds[0].fold_parts >= 0)
         for row in self.rows:
             relative = row.params["n_centers"] / self._map.n_centers
-            survey = self._context.monitor.seconds.get("survey", 0.0)
+            survey = self._context.fit.monitor.seconds.get("survey", 0.0)
             row.fixed_seconds = share * (survey + gram * relative**2)
             row.iteration_seconds = share * self.sweep_seconds * relative
 
@@ -269,31 +249,26 @@ def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> 
     if round_ is not None:
         data = replace(data, fold_parts=round_.fold_parts, n_fold_parts=round_.n_fold_parts)
         folds = 0 if job.calibration is None else round_.n_splits
-    shape = replace(context.shape(n, data.n_fold_parts), problems=1 + folds)
-    many = params["solver"] == "converged"
-    execution = job.backend.fit_in(job.memory_limit, shape, job.threads, keep_features=many)
-    compiled = worthwhile(context.source.n_rows, n, params["max_iter"])
-    execution = replace(execution, compiled=compiled)
     candidate = Candidate(n, params["rho"], params["solver"], (params["max_iter"],))
-    mark = "-".join(str(params[name]) for name in sorted(params))
-    with Pool(execution.threads, execution.in_flight) as pool:
-        engine = context.engine(data, feature_map, pool, execution, f"-refit-{mark}")
-        sums = None if kept is None else kept.sums_of(params)
+    settings = job.settings(candidate)
+    shape = replace(context.shape(n, data.n_fold_parts), problems=1 + folds)
+    execution = job.backend.fit_in(
+        job.memory_limit, shape, job.threads, keep_features=settings.many_sweeps
+    )
+    compiled = worthwhile(context.source.n_rows, n, params["max_iter"])
+    key = "-".join(str(params[name]) for name in sorted(params))
+    with context.fit.executing(replace(execution, compiled=compiled)) as fit:
         result, scores = solve_with_folds(
-            engine,
-            engine.gram() if sums is None else sums,
-            lambda m: job.settings(candidate, m, context.source.dtype),
+            fit.engine(data, feature_map, f"-refit-{key}"),
+            settings,
             folds,
-            pool,
-            monitor=context.monitor,
-            checkpoint=context.checkpoint,
-            name=f"solver-refit-{mark}",
+            fit,
+            start=FullGram(None if kept is None else kept.sums_of(params)),
+            name=f"solver-refit-{key}",
         )
     calibration = None if round_ is None else _calibration(context, round_, scores)
-    summary = summarise(
-        context.prepared, execution, job.memory_limit, context.monitor, job.backend.workers
-    )
-    classes, timings = context.prepared.classes, context.monitor.timings()
+    summary = summarise(context.prepared, job.memory_limit, fit)
+    classes, timings = context.prepared.classes, fit.monitor.timings()
     return Trained(feature_map, classes, result, timings, summary, calibration)
 
 

@@ -1,6 +1,6 @@
 """The proximal ADMM of the paper, over an engine.
 
-It minimises, for each label column, ``(1/m) sum_i omega_i max(0, 1 - y_i (A u)_i)`` over u.
+It minimises, for each label column, ``(1/m) sum_i omega_i loss(y_i (A u)_i)`` over u.
 
 ======== ====================================================== =========
 symbol   meaning                                                shape
@@ -18,133 +18,142 @@ gamma    m beta                                                 scalar
 ======== ====================================================== =========
 
 All sums over the m rows are weighted by omega, and m is the sum of the weights. v, w and q live in
-the engine. The u-step is taken in its residual form, ``u + (G + rho I)^-1 r``, which equals line 3
-of Algorithm 1 but in which rounding errors of G act only as those of a preconditioner; the direct
-form diverges where G is nearly singular.
+the engine (``engine/row_updates.py``). The u-step is taken in its residual form,
+``u + (G + rho I)^-1 r``, which equals line 3 of Algorithm 1 but in which rounding errors of G act
+only as those of a preconditioner; the direct form diverges where G is nearly singular.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
 
 from polysift.engine.local import Engine
 from polysift.engine.problems import Problem
-from polysift.engine.sums import SweepSums
+from polysift.engine.row_updates import AdmmUpdate
+from polysift.engine.sums import AdmmSums
+from polysift.losses import HINGE, Loss
 from polysift.runtime.types import FloatArray
-from polysift.solvers.result import Result, Status, as_history
+from polysift.solvers.factor import Factor, Ridge
+from polysift.solvers.result import Status
+from polysift.solvers.solver import Solver
 
-RHO_FLOOR = 10.0
-"""The floor on rho in units of eps trace(G), the order of the rounding errors in G."""
-
-LOOK_BACK = 10
+LOOK_BACK_ITERATIONS = 10
 """Iterations over which the converged mode wants the objective to have settled."""
+
+EARLY_STOP_ROWS = 2000
+"""Above so many rows the paper's stopping rule with its defaults strikes after two iterations."""
+
+NOISY_FLOAT32_ROWS = 1_000_000
+"""Above so many float32 rows their rounding alone keeps the paper's rule, a sum, from striking."""
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How to run the ADMM.
+class AdmmSettings:
+    """How to run the ADMM as the paper does, with its stopping rule: a small H-norm difference.
 
     Attributes
     ----------
-    beta : float
-        The augmented Lagrangian parameter.
-    rho : float or None
-        alpha / beta, as an absolute number.
-    relative_rho : float or None
-        The same relative to trace(G) / n; used if ``rho`` is None. With neither, rho is
-        ``floor_multiple`` times its floor.
-    floor_multiple : float
-        See ``relative_rho``.
+    beta : float or None
+        The augmented Lagrangian parameter; None means ``gamma / m``.
+    gamma : float
+        m beta, where beta is None.
+    ridge : Ridge
+        How rho = alpha / beta is chosen.
     relax : float
         Over-relaxation, 1 for the paper's algorithm.
     max_iter : int
         Iterations at most.
     tol : float
         The tolerance of the stopping rule; 0 never stops early.
-    until_converged : bool
-        The rule: residuals and objective if true, else the paper's squared H-norm difference.
-    newton : bool
-        Whether to go to the minimum by Newton's method instead (``_newton``).
+    loss : Loss
+        What is minimised.
     """
 
-    beta: float
-    rho: float | None = None
-    relative_rho: float | None = None
-    floor_multiple: float = 1.0
+    beta: float | None = 1.0
+    gamma: float = 0.1
+    ridge: Ridge = Ridge()  # noqa: RUF009 - a frozen value
     relax: float = 1.0
     max_iter: int = 5
     tol: float = 5e-4
-    until_converged: bool = False
-    newton: bool = False
+    loss: Loss = HINGE
+
+    many_sweeps: ClassVar[bool] = False
+    float64_features: ClassVar[bool] = False
+    hessians: ClassVar[bool] = False
+    update_cost: ClassVar[int] = 0
+    first_products: ClassVar[int] = 3
+    """Products of the first step at least, where a sample stands for the Gram matrix."""
+
+    def beta_for(self, m: float) -> float:
+        """Return beta for rows of total weight m."""
+        return self.gamma / m if self.beta is None else self.beta
+
+    def solver(
+        self, factor: Factor, Aty: FloatArray, m: float, without: int | None = None
+    ) -> Solver:
+        """Return a solver over rows of total weight m, all but those of one fold part."""
+        return Admm(factor, Aty, self, m, without)
+
+    def is_final(self, iterates: int) -> bool:
+        """Return whether the last sweep can be skipped: nobody asks for its v, w and rule."""
+        return self.tol == 0.0 and iterates == self.max_iter
+
+    def stopping_status(self, rows: list[dict[str, float]]) -> Status | None:
+        """Return why to stop after the last iteration, or None to go on."""
+        if rows[-1]["h_norm_difference"] < self.tol:
+            return Status.TOLERANCE
+        return Status.MAX_ITER if len(rows) >= self.max_iter else None
+
+    def expected_sweeps(self, rows: int, centers: int, dtype: Any) -> int:
+        """Return how many sweeps a fit will take, at most where it cannot be told."""
+        if self.tol == 0:
+            return self.max_iter - 1
+        early = rows > EARLY_STOP_ROWS and self.beta_for(rows) >= 1 and self.tol >= 5e-4
+        noisy = dtype == np.float32 and rows > NOISY_FLOAT32_ROWS
+        return min(self.max_iter, 2) if early and not noisy else self.max_iter
+
+    def subsample_rows(self, rows: int, centers: int) -> int:
+        """Return 0: it begins with all rows."""
+        return 0
 
 
 @dataclass(frozen=True)
-class Factor:
-    """The Cholesky factor of G + rho I; it serves all label columns, and any beta.
+class ConvergedSettings(AdmmSettings):
+    """How to run the ADMM to the minimum: until residuals and objective have settled."""
 
-    If ``sampled``, it is that of M = H + rho I, where H estimates G, and ``largest`` is the largest
-    eigenvalue of M^-1 (G + rho I), as far as it is known.
-    """
+    beta: float | None = None
+    relax: float = 1.7
+    max_iter: int = 300
+    tol: float = 1e-3
 
-    cholesky: Any
-    rho: float
-    rho_floor: float
-    rho_raised: bool
-    sampled: bool = False
-    largest: float = 1.0
+    many_sweeps: ClassVar[bool] = True
+    first_products: ClassVar[int] = 5  # all other steps rely on it
 
-    def solve(self, r: FloatArray) -> FloatArray:
-        """Return (G + rho I)^-1 r; if sampled, (largest M)^-1 r."""
-        return self.precondition(r) / self.largest
+    def is_final(self, iterates: int) -> bool:
+        """Return false: the residuals of the last iteration are asked for."""
+        return False
 
-    def precondition(self, r: FloatArray) -> FloatArray:
-        """Return (G + rho I)^-1 r; if sampled, M^-1 r."""
-        return np.asarray(scipy.linalg.cho_solve(self.cholesky, r, check_finite=False))
+    def stopping_status(self, rows: list[dict[str, float]]) -> Status | None:
+        """Return why to stop after the last iteration, or None to go on."""
+        tol, last = self.tol, rows[-1]
+        if last["objective"] == self.loss.minimum:
+            return Status.ZERO_LOSS
+        if len(rows) > LOOK_BACK_ITERATIONS:
+            change = abs(last["objective"] - rows[-1 - LOOK_BACK_ITERATIONS]["objective"])
+            residual = max(last["primal_residual"], last["dual_residual"])
+            if residual < tol and change < tol * last["objective"]:
+                return Status.CONVERGED
+        return Status.MAX_ITER if len(rows) >= self.max_iter else None
 
-    def square(self, r: FloatArray) -> FloatArray:
-        """Return r'(G + rho I)^-1 r for each column; if sampled, r'M^-1 r."""
-        return np.maximum(np.einsum("nk,nk->k", r, self.precondition(r)), 0.0)
-
-
-def factorise(G: FloatArray, settings: Settings, trace: float | None = None) -> Factor:
-    """Choose rho, at least its floor, and factor G + rho I; G's diagonal is overwritten.
-
-    Where ``trace`` is given, it is that of the Gram matrix which ``G`` estimates from a sample.
-    """
-    n = len(G)
-    diagonal = G.diagonal().copy()
-    sampled = trace is not None
-    trace = float(diagonal.sum()) if trace is None else trace
-    if not np.isfinite(trace):
-        raise FloatingPointError(
-            "The Gram matrix overflows. Lower the degree, or scale the sample weights down."
-        )
-    floor = max(RHO_FLOOR * np.finfo(float).eps * trace, np.finfo(float).tiny)
-    asked = settings.rho
-    if asked is None and settings.relative_rho is not None:
-        asked = settings.relative_rho * trace / n
-    if asked is None:
-        asked = settings.floor_multiple * floor
-    rho = max(asked, floor)
-    while np.isfinite(rho):
-        np.fill_diagonal(G, diagonal + rho)
-        try:
-            # The upper triangle is read and a new array written, so that G survives a failure.
-            cholesky = scipy.linalg.cho_factor(G, check_finite=False)
-        except scipy.linalg.LinAlgError:  # rounding beyond the floor: rare, and cured by more
-            rho *= 10.0
-        else:
-            return Factor(cholesky, rho, floor, rho > asked, sampled)
-    raise FloatingPointError(
-        "G + rho I has no Cholesky factor for any rho. Lower the degree, or set rho larger."
-    )
+    def expected_sweeps(self, rows: int, centers: int, dtype: Any) -> int:
+        """Return the most sweeps a fit can take."""
+        return self.max_iter
 
 
-class Run:
+class Admm(Solver):
     """One run of the ADMM, between the sweeps that an engine does for it.
 
     Parameters
@@ -153,164 +162,92 @@ class Run:
         The factor of G + rho I over the rows it learns from.
     Aty : ndarray of shape (n, K)
         A'y over these rows: the residual of the paper's start, (u, v, w) = (0, y, 0).
-    settings : Settings
+    settings : AdmmSettings
         How to run.
     m : float
         The total weight of these rows.
     without : int or None
-        The fold part of rows that it does not learn from.
+        The fold part that it does not learn from.
 
     Attributes
     ----------
-    u, r, g : ndarray of shape (n, K)
-        Coefficients, residual of the next u-step, A'q (or what stands for it; see ``absorb``).
-    products : int
-        Products with G that its steps took, where the factor is of a sample.
-    start_square : ndarray of shape (K,)
-        The squared norm of A'y in M^-1 there: the scale of residuals.
-    rows : list of dict
-        The history so far, a row per iteration.
-    iterates : int
-        How many u there have been; one more than rows while a sweep runs, or if none is needed.
-    status : Status or None
-        Why the iterations ended, if they have.
+    r, g : ndarray of shape (n, K)
+        The residual of the next u-step, and A'q.
     """
 
     def __init__(
         self,
         factor: Factor,
         Aty: FloatArray,
-        settings: Settings,
+        settings: AdmmSettings,
         m: float,
         without: int | None = None,
     ) -> None:
-        self.factor, self.settings, self.m = factor, settings, m
-        self.problem = Problem(len(Aty), m * settings.beta, settings.relax, without)
-        self.u, self.r, self.g = np.zeros_like(Aty), Aty, np.zeros_like(Aty)
-        self.rows: list[dict[str, float]] = []
-        self.iterates = 0
-        self.status: Status | None = None
-        self.products = 0
-        self.start_square = factor.square(Aty) if factor.sampled else np.zeros(Aty.shape[1])
+        self.settings, self.m, self.beta = settings, m, settings.beta_for(m)
+        update = AdmmUpdate(m * self.beta, settings.relax, settings.loss)
+        super().__init__(factor, Problem(len(Aty), update, without), np.zeros_like(Aty))
+        self.r, self.g = Aty, np.zeros_like(Aty)
         self._du = self.u
 
     def start_from(self, engine: Engine, u0: FloatArray) -> None:
         """Start from other coefficients, with v = prox(A u0) and w the matching multiplier."""
         self.u = np.array(u0, dtype=float)
-        self.r = engine.sweep([replace(self.problem, relax=1.0)], self.u).r
+        exact = AdmmUpdate(self.m * self.beta, 1.0, self.settings.loss)
+        self.r = engine.sweep([replace(self.problem, update=exact)], self.u).r
         self.g = -self.r / 2
 
-    def step(self, du: FloatArray | None = None) -> None:
-        """Take the u-step: the first line of the paper's Algorithm 1, in residual form.
-
-        ``du`` is the step, where somebody else has solved for it.
-        """
-        self._du = self.factor.solve(self.r) if du is None else du
+    def step(self) -> None:
+        """Take the u-step: line 3 of Algorithm 1, in residual form."""
+        self._du = self._solved()
         self.u = self.u + self._du
         self.iterates += 1
-        settings = self.settings
-        final = settings.tol == 0.0 and not settings.until_converged
-        if final and self.iterates == settings.max_iter:
-            # Nobody asks for the last sweep's v, w and stopping rule: the coefficients are final.
+        if self.settings.is_final(self.iterates):
             self.status = Status.MAX_ITER
 
-    def absorb(self, swept: SweepSums, seconds: float) -> None:
-        """Take in what the sweep with the new u added up.
+    def _solved(self) -> FloatArray:
+        """Return the step (G + rho I)^-1 r."""
+        return self.factor.solve(self.r)
 
-        With over-relaxation and a step that is not exact there is no recursion for A'q; what stands
-        for it then is -r = A'(q + f - v), the same where the primal residual is zero.
+    def update(self, swept: AdmmSums, seconds: float) -> None:
+        """Take in what the sweep with the new u has added up: line 6 of Algorithm 1."""
+        self.r, self.g = swept.r, self._next_g(swept.r)
+        self.rows.append(self._measured(swept) | {"seconds": seconds})
+        self.status = self.settings.stopping_status(self.rows)
+
+    def _next_g(self, r: FloatArray) -> FloatArray:
+        """Return A'q of the new q, from n-vectors alone.
+
+        The w-update gives q = relax (f - v_old) + v_old + q_old - v. Multiply by A', insert
+        A'(f - v_old) = -rho du - A'q_old (the optimality of the u-step) and r = A'(v - q - f), and
+        solve for A'q. Rounding errors shrink by (2 - relax) / 2 in each step. Without
+        over-relaxation the step cancels, and need not be exact.
         """
-        self.r = swept.r
-        if self.factor.sampled and self.settings.relax != 1.0:
-            self.g = -swept.r
-        else:
-            self.g = _next_g(self.g, swept.r, self._du, self.factor.rho, self.settings.relax)
-        row = _measure(swept, self._du, self.g, self.factor, self.settings.beta, self.m)
-        self.rows.append(row | {"seconds": seconds})
-        self.status = _stopping_status(self.rows, self.settings)
+        relax, rho = self.settings.relax, self.factor.rho
+        return 0.5 * ((2.0 - relax) * self.g - (relax - 1.0) * rho * self._du - r)
 
-    def finish(self, engine: Engine, number: int) -> None:
-        """Do what needs the engine after a sweep: nothing."""
+    def _measured(self, swept: AdmmSums) -> dict[str, float]:
+        """Return the iteration's row of the history; over label columns the mean, or the worst.
+
+        The primal residual is ``|A u - v| / max(|A u|, |v|)``. The dual one is the part of q that
+        lies in the range of A, ``sqrt(g'(G + rho I)^-1 g) / |q|``: zero at the optimum, at most 1,
+        and the same for any basis of the features. With a sample, its M stands for G + rho I.
+        """
+        tiny, du = np.finfo(float).tiny, self._du
+        primal = np.sqrt(swept.primal / np.maximum(np.maximum(swept.f2, swept.v2), tiny))
+        dual = np.sqrt(self.factor.square(self.g) / np.maximum(swept.q2, tiny))
+        moved = self.factor.rho * np.einsum("nk,nk->k", du, du) + swept.dv2 + swept.dq2
+        return {
+            "objective": float(swept.loss.mean() / self.m),
+            "training_error": float(swept.wrong[0] / self.m),
+            "primal_residual": float(primal.max()),
+            "dual_residual": float(dual.max()),
+            "h_norm_difference": float((self.beta * moved).max()),
+        }
 
     def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return all that is needed to go on, as arrays and plain values."""
-        values = {"products": self.products, "largest": self.factor.largest}
-        return {"u": self.u, "r": self.r, "g": self.g}, values
+        """Return all that is needed to resume, as arrays and plain values."""
+        return {"u": self.u, "r": self.r, "g": self.g}, {}
 
     def restore(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
-        """Go on from what ``saved`` returned."""
+        """Resume from what ``saved`` returned."""
         self.u, self.r, self.g = arrays["u"], arrays["r"], arrays["g"]
-        self.products = values["products"]
-        self.factor = replace(self.factor, largest=values["largest"])
-
-    def coefficients(self) -> FloatArray:
-        """Return the coefficients to use."""
-        return self.u
-
-    def result(self) -> Result:
-        """Return the outcome; sweeps that were skipped or cut short have NaN in the history."""
-        if not np.isfinite(self.u).all():
-            raise FloatingPointError(
-                "The iterations left the finite numbers. Lower the degree, or raise rho."
-            )
-        assert self.status is not None
-        history, factor = as_history(self.rows), self.factor
-        products = self.products if factor.sampled else None
-        return Result(
-            self.u,
-            factor.rho,
-            factor.rho_floor,
-            factor.rho_raised,
-            self.status,
-            history,
-            products,
-        )
-
-
-def _next_g(g: FloatArray, r: FloatArray, du: FloatArray, rho: float, relax: float) -> FloatArray:
-    """Return A'q of the new q, from n-vectors alone.
-
-    The w-update gives q = relax (f - v_old) + v_old + q_old - v. Multiply by A', insert
-    A'(f - v_old) = -rho du - A'q_old (the optimality of the u-step) and r = A'(v - q - f), and
-    solve for A'q. Rounding errors shrink by (2 - relax) / 2 in each step. Without over-relaxation
-    the step cancels, and need not be exact.
-    """
-    return 0.5 * ((2.0 - relax) * g - (relax - 1.0) * rho * du - r)
-
-
-def _measure(
-    swept: SweepSums, du: FloatArray, g: FloatArray, factor: Factor, beta: float, m: float
-) -> dict[str, float]:
-    """Return the iteration's row of the history; over label columns the mean, or the worst.
-
-    The primal residual is ``|A u - v| / max(|A u|, |v|)``. The dual one is the part of q that lies
-    in the range of A, ``sqrt(g'(G + rho I)^-1 g) / |q|``: zero at the optimum, at most 1, and the
-    same for any basis of the features. With a sample, its M stands for G + rho I.
-    """
-    tiny = np.finfo(float).tiny
-    primal = np.sqrt(swept.primal / np.maximum(np.maximum(swept.f2, swept.v2), tiny))
-    dual = np.sqrt(factor.square(g) / np.maximum(swept.q2, tiny))
-    h_norm = beta * (factor.rho * np.einsum("nk,nk->k", du, du) + swept.dv2 + swept.dq2)
-    return {
-        "objective": float(swept.loss.mean() / m),
-        "training_error": float(swept.wrong[0] / m),
-        "primal_residual": float(primal.max()),
-        "dual_residual": float(dual.max()),
-        "h_norm_difference": float(h_norm.max()),
-    }
-
-
-def _stopping_status(rows: list[dict[str, float]], settings: Settings) -> Status | None:
-    """Return why to stop after the last iteration, or None to go on."""
-    tol, last = settings.tol, rows[-1]
-    if settings.until_converged:
-        if last["objective"] == 0.0:
-            return Status.ZERO_LOSS
-        if len(rows) > LOOK_BACK:
-            change = abs(last["objective"] - rows[-1 - LOOK_BACK]["objective"])
-            residual = max(last["primal_residual"], last["dual_residual"])
-            if residual < tol and change < tol * last["objective"]:
-                return Status.CONVERGED
-    elif last["h_norm_difference"] < tol:
-        return Status.TOLERANCE
-    return Status.MAX_ITER if len(rows) >= settings.max_iter else None

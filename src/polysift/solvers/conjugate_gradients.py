@@ -1,4 +1,4 @@
-"""Conjugate gradients for the u-step, where a sample stands for the Gram matrix.
+"""The ADMM where a sample of the rows stands for the Gram matrix.
 
 The u-step solves (G + rho I) du = r. With M = H + rho I, where H estimates G from a sample of the
 rows, the eigenvalues of M^-1 (G + rho I) are close to one another: conjugate gradients need some
@@ -7,30 +7,29 @@ largest of these eigenvalues, lambda. From then on ``du = (lambda M)^-1 r`` is a
 product: that of the proximal ADMM whose proximal matrix is lambda M - G in place of rho I, and
 which converges as the paper's does, since lambda M >= G.
 
-The Gram matrix of a sample of rows, scaled up: an estimate that serves as a preconditioner.
-
-Rows are drawn twice. The first sample is even, and its Gram matrix tells, roughly, the leverage of
-each row: ``omega a'(G + rho I)^-1 a``, how much of some direction of the features the row has to
+Rows are sampled twice. The first sample is even, and its Gram matrix tells, roughly, the leverage
+of each row: ``omega a'(G + rho I)^-1 a``, how much of some direction of the features the row has to
 itself. The second sample draws rows by their leverage. At high degrees a few rows have most of the
 leverage; an even sample misses them, and its matrix is far too small in their directions. It is far
 too large in the directions of those few that it did catch, which then seem to have little leverage
 and may be missed the second time: so the matrix is that of both samples together. A row counts as
-often as the inverse of its chance to be in them.
+often as the inverse of its probability to be in them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 
+from polysift.engine.context import FitContext
 from polysift.engine.local import Engine
 from polysift.engine.sampling import (
-    FIRST,
-    SKETCH,
+    FIRST_ROWS_PER_CENTER,
+    SKETCH_DIRECTIONS,
     Draw,
     Picked,
     Sample,
@@ -41,13 +40,12 @@ from polysift.engine.sampling import (
     slope_for,
 )
 from polysift.engine.sums import GramSums
-from polysift.runtime.checkpoints import Checkpoint
-from polysift.runtime.parallel import Pool, Workspace
-from polysift.runtime.progress import Monitor
+from polysift.runtime.parallel import Workspace
 from polysift.runtime.types import FloatArray
-from polysift.solvers.admm import Factor, Run, Settings, factorise
+from polysift.solvers.admm import Admm, AdmmSettings
+from polysift.solvers.factor import Factor, Ridge, factorise
 
-HELD_OUT = FIRST + 1
+HELD_OUT_EVERY = FIRST_ROWS_PER_CENTER + 1
 """Of the first sample every fifth row is held out, to judge leverages by."""
 
 
@@ -63,62 +61,41 @@ class SampledSums(GramSums):
 
     trace: FloatArray
 
-    def trace_over(self, without: int | None = None) -> float:
+    def trace_over(self, without: int | None) -> float:
         """Return the trace of the Gram matrix that ``over`` estimates."""
         return float(sum(x for fold_part, x in enumerate(self.trace) if fold_part != without))
 
 
-def sampled_sums(
-    engine: Engine,
-    sample: Sample,
-    settings: Settings,
-    *,
-    pool: Pool,
-    monitor: Monitor | None = None,
-    checkpoint: Checkpoint | None = None,
-) -> SampledSums:
+def sampled_sums(engine: Engine, sample: Sample, ridge: Ridge, context: FitContext) -> SampledSums:
     """Draw both samples and return the sums of the second one.
 
-    Parameters
-    ----------
-    engine : Engine
-        The data.
-    sample : Sample
-        The sizes.
-    settings : Settings
-        For rho.
-    pool : Pool
-        Threads for the Gram matrices.
-    monitor : Monitor, optional
-        Told of them.
-    checkpoint : Checkpoint, optional
-        Where the sums are saved once they are there, as the state "gram", and found again.
+    They are saved, once they are there, as the state "gram", and found again.
     """
+    checkpoint = context.checkpoint
     saved = None if checkpoint is None else checkpoint.load("gram")
     if saved is not None:
         return SampledSums(**saved[0])
-    monitor = monitor or Monitor()
-    draw = _by_leverage(engine, sample, settings, pool, monitor)
+    draw = _by_leverage(engine, sample, ridge, context)
     picked = engine.pick(draw)
-    sums = SampledSums(_gram(engine, picked, pool, monitor), picked.Aty, picked.trace)
+    sums = SampledSums(_gram(engine, picked, context), picked.Aty, picked.trace)
     if checkpoint is not None:
         checkpoint.save("gram", vars(sums), {})
     return sums
 
 
-def _by_leverage(
-    engine: Engine, sample: Sample, settings: Settings, pool: Pool, monitor: Monitor
-) -> Draw:
+def _by_leverage(engine: Engine, sample: Sample, ridge: Ridge, context: FitContext) -> Draw:
     """Return the draw of the second sample, by a first one."""
     first, chance = _first_sample(engine, sample)
-    picked, held = first.split(HELD_OUT)
-    G = _gram(engine, picked.in_one_fold_part(), pool, monitor)[0]
-    G *= HELD_OUT / FIRST
-    factor = factorise(G, settings).cholesky[0]
+    picked, held = first.split(HELD_OUT_EVERY)
+    G = _gram(engine, picked.in_one_fold_part(), context)[0]
+    G *= HELD_OUT_EVERY / FIRST_ROWS_PER_CENTER
+    factor = factorise(G, ridge).cholesky[0]
     # With G + rho I = R'R and z of entries N(0, 1), |a'R^-1 z|^2 is a'(G + rho I)^-1 a on average.
-    directions = np.random.default_rng(sample.seed).normal(size=(len(G), SKETCH)) / np.sqrt(SKETCH)
+    directions = np.random.default_rng(sample.seed).normal(
+        size=(len(G), SKETCH_DIRECTIONS)
+    ) / np.sqrt(SKETCH_DIRECTIONS)
     sketch = scipy.linalg.solve_triangular(factor, directions, check_finite=False)
-    parts = feature_blocks(engine.features, held.X, len(G), panel_rows(len(G)), pool)
+    parts = feature_blocks(engine.features, held.X, len(G), panel_rows(len(G)), context.pool)
     weights = np.concatenate(held.counts) * chance
     found = [leverages(A, sketch, weights[slice(*rows)]) for rows, A in parts]
     rows_that_count = first.n_rows / chance
@@ -128,7 +105,7 @@ def _by_leverage(
 
 def _first_sample(engine: Engine, sample: Sample) -> tuple[Picked, float]:
     """Return an even sample and its chance; it is drawn anew if too many rows have no weight."""
-    wanted = sample.first * HELD_OUT / FIRST
+    wanted = sample.first * HELD_OUT_EVERY / FIRST_ROWS_PER_CENTER
     share = min(wanted / sample.rows, 1.0)
     while True:
         picked = engine.pick(Draw(sample.seed, share))
@@ -137,10 +114,10 @@ def _first_sample(engine: Engine, sample: Sample) -> tuple[Picked, float]:
         share = min(1.0, share * wanted / max(picked.n_rows, 1))
 
 
-def _gram(engine: Engine, picked: Picked, pool: Pool, monitor: Monitor) -> FloatArray:
+def _gram(engine: Engine, picked: Picked, context: FitContext) -> FloatArray:
     """Return the Gram matrices of picked rows, counted as often as they stand for."""
     n = picked.Aty.shape[1]
-    G, work = np.zeros((len(picked.trace), n, n)), Workspace()
+    G, work, pool = np.zeros((len(picked.trace), n, n)), Workspace(), context.pool
 
     def blocks() -> Iterator[tuple[int, None]]:
         for fold_part in range(len(G)):
@@ -151,30 +128,26 @@ def _gram(engine: Engine, picked: Picked, pool: Pool, monitor: Monitor) -> Float
                 add_gram(G[fold_part], A, counts[slice(*rows)], pool, work)
                 yield len(A), None
 
-    for _ in monitor.watch("Gram matrix", picked.n_rows, blocks()):
+    for _ in context.monitor.watch("Gram matrix", picked.n_rows, blocks()):
         pass
     return G
 
 
-TOLERANCE = 0.003
+STEP_TOLERANCE = 0.003
 """The residual that a step may leave, relative to that of the paper's start; norms are those of
 M^-1 here."""
-
-FIRST_PRODUCTS = 3, 5
-"""Products of the first step at least, so that lambda is known; and in the converged mode, where
-all other steps rely on it."""
 
 MOST_PRODUCTS = 40
 """Products of a step at most."""
 
-PATIENCE = 6
+MOST_IDLE_PRODUCTS = 6
 """Products without a smaller residual after which rounding errors are to blame."""
 
-GROWTH = 10.0
+MOST_GROWTH = 10.0
 """Steps of the proximal ADMM do not grow but for a little. If they do by this factor, lambda was
 too small, and a step by conjugate gradients finds a larger one."""
 
-RESCUE = 0.1
+RESCUE_TOLERANCE = 0.1
 """The residual that such a step may leave, relative to its own."""
 
 
@@ -206,7 +179,7 @@ class ConjugateGradients:
         self._factor, self._target, self._least = factor, target, least
         self._residual = r.copy()
         self.du = np.zeros_like(r)
-        z = factor.precondition(r)
+        z = factor.solve(r)
         self._square = _dot(r, z)
         self._open = self._square > (0.0 if least else target)
         self.P = np.where(self._open, z, 0.0)
@@ -232,7 +205,7 @@ class ConjugateGradients:
         length = np.divide(self._square, curvature, out=np.zeros_like(curvature), where=going)
         self.du += length * self.P
         self._residual -= length * Q
-        z = self._factor.precondition(self._residual)
+        z = self._factor.solve(self._residual)
         square = _dot(self._residual, z)
         ratio = np.divide(square, self._square, out=np.zeros_like(square), where=going)
         self._lengths.append(length)
@@ -240,7 +213,7 @@ class ConjugateGradients:
         self._waited = np.where(square < self._smallest, 0, self._waited + 1)
         self._smallest = np.minimum(square, self._smallest)
         self._square = square
-        self._open = going & (square > 0.0) & (self._waited < PATIENCE)
+        self._open = going & (square > 0.0) & (self._waited < MOST_IDLE_PRODUCTS)
         if self.products >= self._least:
             self._open &= square > self._target
         if self.products >= MOST_PRODUCTS:
@@ -264,49 +237,108 @@ class ConjugateGradients:
         return found
 
 
-def take_steps(engine: Engine, runs: Sequence[Any], pool: Pool) -> None:
-    """Take the u-step of every run, by conjugate gradients where it needs them."""
-    solved = {}
-    sampled = [run for run in runs if isinstance(run, Run) and run.factor.sampled]
-    for run, steps in _solved(engine, sampled, pool):
-        if steps.products:
-            run.products += steps.products
-            run.factor = replace(run.factor, largest=max(run.factor.largest, steps.largest()))
-            solved[id(run)] = steps.du
-    for _ in pool.map(lambda run: run.step(solved.get(id(run))), runs):
-        pass
+class SampledAdmm(Admm):
+    """One run of the ADMM whose factor is that of M = H + rho I, where H estimates G.
+
+    Parameters are those of ``Admm``.
+
+    Attributes
+    ----------
+    largest : float
+        The largest eigenvalue of M^-1 (G + rho I), as far as it is known.
+    products : int
+        Products with G that its steps took.
+    """
+
+    products: int
+
+    def __init__(
+        self,
+        factor: Factor,
+        Aty: FloatArray,
+        settings: AdmmSettings,
+        m: float,
+        without: int | None = None,
+    ) -> None:
+        super().__init__(factor, Aty, settings, m, without)
+        self.products, self.largest = 0, 1.0
+        self._start_square = factor.square(Aty)  # of A'y in the norm of M^-1: a scale of residuals
+        self._gradients: ConjugateGradients | None = None
+        self._prepared = False
+
+    def directions(self) -> FloatArray | None:
+        """Return the directions of conjugate gradients, as long as the step needs them."""
+        if not self._prepared:
+            self._prepared, target = True, self._target()
+            if target is not None:
+                self._gradients = ConjugateGradients(self.factor, self.r, *target)
+        return None if self._gradients is None or self._gradients.done else self._gradients.P
+
+    def absorb_product(self, GP: FloatArray) -> None:
+        """Take a step of conjugate gradients."""
+        assert self._gradients is not None
+        self._gradients.absorb(GP)
+
+    def _target(self) -> tuple[FloatArray, int] | None:
+        """Return the residual the step may leave, and its least products; None asks for none."""
+        settings = self.settings
+        if self.iterates == 0:
+            return STEP_TOLERANCE**2 * self._start_square, settings.first_products
+        if not settings.many_sweeps:
+            return STEP_TOLERANCE**2 * self._start_square, 0
+        moves = [row["h_norm_difference"] for row in self.rows]
+        if moves[-1] > MOST_GROWTH * min(moves):
+            return RESCUE_TOLERANCE**2 * self.factor.square(self.r), 0
+        return None
+
+    def _solved(self) -> FloatArray:
+        """Return the step by conjugate gradients, or (lambda M)^-1 r."""
+        gradients, self._gradients, self._prepared = self._gradients, None, False
+        if gradients is None or not gradients.products:
+            return self.factor.solve(self.r) / self.largest
+        self.products += gradients.products
+        self.largest = max(self.largest, gradients.largest())
+        return gradients.du
+
+    def _next_g(self, r: FloatArray) -> FloatArray:
+        """Return A'q of the new q.
+
+        With over-relaxation and a step that is not exact there is no recursion for it; what stands
+        for it then is -r = A'(q + f - v), the same where the primal residual is zero.
+        """
+        return super()._next_g(r) if self.settings.relax == 1.0 else -r
+
+    def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
+        """Return all that is needed to resume, as arrays and plain values."""
+        return super().saved()[0], {"products": self.products, "largest": self.largest}
+
+    def restore(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
+        """Resume from what ``saved`` returned."""
+        super().restore(arrays, values)
+        self.products, self.largest = values["products"], values["largest"]
 
 
-def _solved(
-    engine: Engine, runs: Sequence[Run], pool: Pool
-) -> list[tuple[Run, ConjugateGradients]]:
-    """Solve for the steps of runs, all in the same products."""
+@dataclass(frozen=True)
+class SampledGram:
+    """A start with the Gram matrix of a sample, and solvers that make do with it."""
 
-    def begin(run: Run) -> ConjugateGradients | None:
-        target = _target(run)
-        return None if target is None else ConjugateGradients(run.factor, run.r, *target)
+    sample: Sample
 
-    begun = zip(runs, pool.map(begin, runs), strict=True)
-    careful = [(run, steps) for run, steps in begun if steps is not None]
-    while left := [(run, steps) for run, steps in careful if not steps.done]:
-        GP = engine.product([run.problem for run, _ in left], np.hstack([s.P for _, s in left]))
-        parts = zip(left, np.hsplit(GP, len(left)), strict=True)
-        for _ in pool.map(lambda item: item[0][1].absorb(item[1]), parts):
-            pass
-    return careful
-
-
-def _target(run: Run) -> tuple[FloatArray, int] | None:
-    """Return the residual a run's step may leave, and its least products; None asks for none."""
-    converged = run.settings.until_converged
-    if run.iterates == 0:
-        return TOLERANCE**2 * run.start_square, FIRST_PRODUCTS[converged]
-    if not converged:
-        return TOLERANCE**2 * run.start_square, 0
-    moves = [row["h_norm_difference"] for row in run.rows]
-    if moves[-1] > GROWTH * min(moves):
-        return RESCUE**2 * run.factor.square(run.r), 0
-    return None
+    def solvers(
+        self,
+        engine: Engine,
+        settings: AdmmSettings,
+        folds: Sequence[int | None],
+        context: FitContext,
+    ) -> list[SampledAdmm]:
+        """Return a solver for each fold, over all rows but those of that fold part."""
+        sums = sampled_sums(engine, self.sample, settings.ridge, context)
+        solvers = []
+        for fold in folds:
+            G, Aty = sums.over(fold)
+            factor = factorise(G, settings.ridge, sums.trace_over(fold))
+            solvers.append(SampledAdmm(factor, Aty, settings, engine.total_weight(fold), fold))
+        return solvers
 
 
 def _dot(X: FloatArray, Y: FloatArray) -> FloatArray:

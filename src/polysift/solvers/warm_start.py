@@ -1,85 +1,101 @@
-"""Newton's method on some of the rows first: all of them are visited only near the minimum.
+"""Newton's method on a subsample first: all rows are visited only near the minimum.
 
-The rows are drawn evenly by their places in the data, and count as often as they stand for. Where
-there are many rows per center their minimum is near that of all rows. The method goes on there with
-the same coordinates, whose Gram matrix need not be that of all rows, and with what it has learned
-of the curvature.
+The rows are drawn evenly by their positions in the data, and count as often as they stand for.
+Where there are many rows per center their minimum is near that of all rows. The method goes on
+there with the same coordinates, whose Gram matrix need not be that of all rows, and with what it
+has learned of the curvature.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
 
 from polysift.data.source import ArraySource, TrainingSet
+from polysift.engine.backend import LOCAL
+from polysift.engine.budget import Execution
+from polysift.engine.context import FitContext
 from polysift.engine.local import Engine
-from polysift.engine.sampling import ROUGH, Draw, Picked
-from polysift.runtime.parallel import Pool
-from polysift.runtime.progress import Monitor
-from polysift.solvers.admm import Settings
-from polysift.solvers.loop import Batch, new_run
-from polysift.solvers.newton import NewtonRun
+from polysift.engine.sampling import Draw, Picked
+from polysift.features.feature_map import FeatureMap
+from polysift.solvers.factor import factorise
+from polysift.solvers.loop import Loop
+from polysift.solvers.newton import ROUGH_TOLERANCE, Newton, NewtonSettings
 from polysift.solvers.result import Status
+from polysift.solvers.solver import Solver
+from polysift.solvers.starts import FullGram
 
-FITTED = 0.5
-"""Centers per row: a loss of less says more of the rows that were drawn than of all."""
+OVERFITTED_LOSS = 0.5
+"""The loss, in centers per row, below which it says more of the rows drawn than of all."""
 
 
-def fit_subsample(
-    engine: Engine,
-    data: TrainingSet,
-    draw: Draw,
-    engine_for: Callable[[TrainingSet], Engine],
-    settings: Callable[[float], Settings],
-    folds: Sequence[int | None],
-    *,
-    pool: Pool,
-    monitor: Monitor,
-) -> list[NewtonRun] | None:
-    """Return runs over some of the rows, at their ends; None if there are too few to learn from.
+@dataclass(frozen=True)
+class Subsample:
+    """A start after runs on some of the rows; with too few to learn from, one with all rows.
 
-    Parameters
+    Attributes
     ----------
-    engine : Engine
-        All rows.
     data : TrainingSet
-        Their classes and folds.
+        All rows, with their classes and folds.
+    feature_map : FeatureMap
+        The features.
     draw : Draw
-        Who is drawn.
-    engine_for : callable
-        Returns an engine for a training set in memory.
-    settings : callable
-        Takes a total weight of rows.
-    folds : sequence of int or None
-        The fold part of rows that each run leaves out.
-    pool : Pool
-        Threads.
-    monitor : Monitor
-        Told of the passes.
+        Which rows are sampled.
+    execution : Execution
+        How the passes over them are executed, in this process.
     """
-    picked = engine.pick(draw)
-    n = picked.Aty.shape[1]
-    if picked.n_rows < n:
-        return None
-    small = engine_for(_training_set(picked, data))
-    sums = small.gram()
 
-    def loosely(m: float) -> Settings:
-        found = settings(m)
-        return replace(found, tol=max(found.tol, ROUGH))
+    data: TrainingSet
+    feature_map: FeatureMap
+    draw: Draw
+    execution: Execution
 
-    begun = [new_run(sums, loosely, small.total_weight(fold), fold) for fold in folds]
-    runs = [run for run in begun if isinstance(run, NewtonRun)]
-    for run in runs:
-        for column in run.columns:
-            column.enough = FITTED * n / picked.n_rows
-    Batch(small, runs, monitor=monitor, pool=pool, report=False).advance()
-    if any(run.status is Status.INTERRUPTED for run in runs):
-        raise KeyboardInterrupt  # before there was a model of all rows
-    return runs
+    def solvers(
+        self,
+        engine: Engine,
+        settings: NewtonSettings,
+        folds: Sequence[int | None],
+        context: FitContext,
+    ) -> Sequence[Solver]:
+        """Return a solver for each fold, over all rows but those of that fold part."""
+        former = self._fitted(engine, settings, folds, context)
+        if former is None:
+            return FullGram().solvers(engine, settings, folds, context)
+        return [
+            Newton.after(solver, settings, engine.total_weight(fold))
+            for solver, fold in zip(former, folds, strict=True)
+        ]
+
+    def _fitted(
+        self,
+        engine: Engine,
+        settings: NewtonSettings,
+        folds: Sequence[int | None],
+        context: FitContext,
+    ) -> list[Newton] | None:
+        """Return solvers over some of the rows, at their ends; None if the rows are too few."""
+        picked = engine.pick(self.draw)
+        n = picked.Aty.shape[1]
+        if picked.n_rows < n:
+            return None
+        here = replace(context, backend=LOCAL, checkpoint=None, execution=self.execution)
+        small = here.engine(_training_set(picked, self.data), self.feature_map)
+        sums, rough = small.gram(), replace(settings, tol=max(settings.tol, ROUGH_TOLERANCE))
+        solvers = []
+        for fold in folds:
+            G, Aty = sums.over(fold)
+            factor = factorise(G, rough.ridge)
+            solvers.append(Newton(factor, Aty, rough, small.total_weight(fold), fold))
+        for solver in solvers:
+            for column in solver.columns:
+                column.small_loss = OVERFITTED_LOSS * n / picked.n_rows
+        Loop(small, solvers, monitor=context.monitor, pool=context.pool, report=False).run()
+        if any(solver.status is Status.INTERRUPTED for solver in solvers):
+            raise KeyboardInterrupt  # before there was a model of all rows
+        return solvers
 
 
 def _training_set(picked: Picked, data: TrainingSet) -> TrainingSet:

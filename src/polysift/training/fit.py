@@ -1,7 +1,4 @@
-"""A whole training run: survey, budget, feature map, engine, solver.
-
-What the first pass over the data brings: labels, weights, and all a feature map needs.
-"""
+"""A whole training run: survey, labels, feature map, execution plan, engine, solver."""
 
 from __future__ import annotations
 
@@ -13,26 +10,27 @@ import numpy as np
 
 from polysift.data.labels import find_encoding
 from polysift.data.source import DataSource, TrainingSet
-from polysift.engine.backend import LOCAL, Backend
-from polysift.engine.budget import Execution, Shape
-from polysift.engine.local import Engine
+from polysift.engine.backend import LOCAL
+from polysift.engine.budget import Shape
+from polysift.engine.context import FitContext
 from polysift.engine.sampling import Draw
 from polysift.features.feature_map import FeatureMap, build_feature_map, refuse_overflow
 from polysift.features.survey import Questions, Survey
 from polysift.runtime.checkpoints import Checkpoint, digest
-from polysift.runtime.parallel import Pool, single_threaded_blas
+from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
 from polysift.runtime.types import FloatArray
-from polysift.solvers.loop import (
+from polysift.solvers.conjugate_gradients import SampledGram
+from polysift.solvers.loop import IterationCallback
+from polysift.solvers.result import Result
+from polysift.solvers.starts import (
     CALIBRATION_FOLDS,
-    IterationHook,
-    gram_sums,
+    FullGram,
+    Start,
     solve,
     solve_with_folds,
 )
-from polysift.solvers.newton import NewtonRun
-from polysift.solvers.result import Result
-from polysift.solvers.warm_start import fit_subsample
+from polysift.solvers.warm_start import Subsample
 from polysift.training.calibration import Calibration, calibrate
 from polysift.training.folds import stratified_folds
 from polysift.training.plan import Job, execution_for, plan, shape_of
@@ -54,7 +52,7 @@ class Prepared:
         The rows' own weights, if they have any and were gathered.
     found : Survey
         What the survey found, but for the labels.
-    marks : tuple of str
+    digests : tuple of str
         Digests of the labels and of the weights, if there are any, where they were asked for.
     """
 
@@ -63,7 +61,7 @@ class Prepared:
     counts: FloatArray
     weights: FloatArray | None
     found: Survey
-    marks: tuple[str, ...]
+    digests: tuple[str, ...]
 
     def fingerprint(self) -> dict[str, Any]:
         """Return what tells these data from others; they enter by digests."""
@@ -73,8 +71,8 @@ class Prepared:
             "features": source.n_features,
             "dtype": str(source.dtype),
             "data": digest(*self.found.digests),
-            "labels": self.marks[0],
-            "weights": self.marks[1] if len(self.marks) > 1 else None,
+            "labels": self.digests[0],
+            "weights": self.digests[1] if len(self.digests) > 1 else None,
         }
 
 
@@ -82,15 +80,13 @@ def prepare(
     source: DataSource,
     questions: Questions,
     class_weight: Any,
-    backend: Backend,
-    pool: Pool,
-    monitor: Monitor,
+    context: FitContext,
 ) -> Prepared:
     """Survey the rows and encode their labels."""
-    found = backend.survey(source, questions, pool, monitor)
+    found = context.backend.survey(source, questions, context.pool, context.monitor)
     parts, found.labels = found.labels, []
     encoding = find_encoding(parts, class_weight, source.target)
-    marks = tuple(_mark(words) for words in zip(*(part.digests for part in parts), strict=True))
+    digests = tuple(_joined(words) for words in zip(*(part.digests for part in parts), strict=True))
     codes, own, weights = np.empty(0, np.int8), None, None
     if questions.gather:
         codes = np.concatenate([encoding.codes(part) for part in parts])
@@ -99,16 +95,16 @@ def prepare(
         weights = encoding.weights(own, codes)
     n_classes = len(encoding.classes)
     data = TrainingSet(source, codes, n_classes, weights, encoding=encoding)
-    return Prepared(data, encoding.classes, encoding.counts, own, found, marks)
+    return Prepared(data, encoding.classes, encoding.counts, own, found, digests)
 
 
-def _mark(words: Sequence[str]) -> str:
+def _joined(words: Sequence[str]) -> str:
     return digest(np.frombuffer("".join(words).encode(), np.uint8))
 
 
 @dataclass(frozen=True)
-class Start:
-    """Where a warm start goes on from: a feature map and coefficients (n, K)."""
+class WarmStart:
+    """Where a warm start begins: a feature map and coefficients (n, K)."""
 
     feature_map: FeatureMap
     u: FloatArray
@@ -130,64 +126,71 @@ def train(
     source: DataSource,
     job: Job,
     *,
-    start: Callable[[Any], Start] | None = None,
-    hook: Callable[[FeatureMap, Any], IterationHook] | None = None,
+    start: Callable[[Any], WarmStart] | None = None,
+    callback: Callable[[FeatureMap, Any], IterationCallback] | None = None,
 ) -> Trained:
     """Run a job.
 
-    ``start`` takes the classes found and returns what to go on from; ``hook`` takes the feature map
-    and the classes and returns who is told of iterations.
+    ``start`` takes the classes found and returns what to start from; ``callback`` takes the feature
+    map and the classes and returns what is called at iterations.
     """
-    backend = job.backend
-    execution = backend.fit_in(
-        job.memory_limit, shape_of(source, job, 2, source.has_weights), job.threads
-    )
-    checkpoint = None
     with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
+        context = FitContext(monitor, job.backend)
         try:
-            with Pool(execution.threads, execution.in_flight) as pool:
-                questions = job.spec.questions(
-                    source.n_features, labels=True, digest=job.checkpoint is not None
-                )
-                gather = backend.gathers or job.calibration is not None
-                questions = replace(questions, gather=gather)
-                prepared = prepare(source, questions, job.class_weight, backend, pool, monitor)
-            data, classes, found = prepared.data, prepared.classes, prepared.found
-            begin = None if start is None else start(classes)
-            if begin is None:
-                feature_map = build_feature_map(job.spec, found, source.dtype)
-            else:
-                feature_map = begin.feature_map
-                refuse_overflow(feature_map, found.statistics, source.dtype)
+            prepared = _surveyed(source, job, context)
+            warm = None if start is None else start(prepared.classes)
+            feature_map = _feature_map(source, job, prepared, warm)
             if job.checkpoint is not None:
-                mark = _fingerprint(job, prepared, begin)
-                checkpoint = Checkpoint(job.checkpoint, mark)
-            del found
-            told = None if hook is None else hook(feature_map, classes)
-            shape = shape_of(source, job, len(classes), data.weighted)
-            execution = execution_for(job, shape, source)
-            with Pool(execution.threads, execution.in_flight) as pool:
-                means = _Means(backend, pool, execution, monitor, checkpoint, shape)
+                checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, warm))
+                context = replace(context, checkpoint=checkpoint)
+            follow = None if callback is None else callback(feature_map, prepared.classes)
+            shape = shape_of(source, job, len(prepared.classes), prepared.data.weighted)
+            with context.executing(execution_for(job, shape)) as context:
+                calibration = None
                 if job.calibration is None:
-                    result = _solve(data, feature_map, job, begin, means, told)
-                    calibration = None
+                    u0 = None if warm is None else warm.u
+                    data = prepared.data
+                    result = _solve(data, feature_map, job, shape, u0, context, follow)
                 else:
-                    result, calibration = _solve_calibrated(prepared, feature_map, job, means, told)
+                    result, calibration = _solve_calibrated(
+                        prepared, feature_map, job, shape, context, follow
+                    )
         except OutOfTime as late:
             raise TimeoutError(_too_late(source, job, late)) from None
         except WorkersLostError as lost:
-            raise WorkersLostError(f"{lost} {how_to_go_on(job.checkpoint)}") from lost
+            raise WorkersLostError(f"{lost} {how_to_resume(job.checkpoint)}") from lost
         finally:
-            if checkpoint is not None:
-                checkpoint.close()
-    summary = summarise(prepared, execution, job.memory_limit, monitor, backend.workers)
-    summary["expected_memory"] = backend.peak_bytes(shape, execution)
-    return Trained(feature_map, classes, result, monitor.timings(), summary, calibration)
+            if context.checkpoint is not None:
+                context.checkpoint.close()
+    summary = summarise(prepared, job.memory_limit, context)
+    summary["expected_memory"] = job.backend.peak_bytes(shape, context.execution)
+    classes, timings = prepared.classes, monitor.timings()
+    return Trained(feature_map, classes, result, timings, summary, calibration)
 
 
-def summarise(
-    prepared: Prepared, execution: Execution, memory_limit: int, monitor: Monitor, workers: int
-) -> dict[str, Any]:
+def _surveyed(source: DataSource, job: Job, context: FitContext) -> Prepared:
+    """Look through the rows once, within the budget of a fit with two classes."""
+    least = shape_of(source, job, 2, source.has_weights)
+    questions = job.spec.questions(
+        source.n_features, labels=True, digest=job.checkpoint is not None
+    )
+    gather = job.backend.gathers or job.calibration is not None
+    questions = replace(questions, gather=gather)
+    with context.executing(job.backend.fit_in(job.memory_limit, least, job.threads)) as surveying:
+        return prepare(source, questions, job.class_weight, surveying)
+
+
+def _feature_map(
+    source: DataSource, job: Job, prepared: Prepared, warm: WarmStart | None
+) -> FeatureMap:
+    """Return the features: learned from the survey, or those of a warm start."""
+    if warm is None:
+        return build_feature_map(job.spec, prepared.found, source.dtype)
+    refuse_overflow(warm.feature_map, prepared.found.statistics, source.dtype)
+    return warm.feature_map
+
+
+def summarise(prepared: Prepared, memory_limit: int, context: FitContext) -> dict[str, Any]:
     """Return what a model was trained on and with, as plain values."""
     source = prepared.data.source
     return {
@@ -195,85 +198,42 @@ def summarise(
         "class_counts": prepared.counts,
         "dtype": str(source.dtype),
         "origin": source.origin,
-        "threads": execution.threads,
-        "workers": workers,
+        "threads": context.execution.threads,
+        "workers": context.backend.workers,
         "memory_limit": memory_limit,
         "expected_memory": None,
-        "measured_memory": monitor.memory(),
+        "measured_memory": context.monitor.memory(),
     }
 
 
-@dataclass(frozen=True)
-class _Means:
-    """What a solver works with."""
-
-    backend: Backend
-    pool: Pool
-    execution: Execution
-    monitor: Monitor
-    checkpoint: Checkpoint | None
-    shape: Shape
-
-    def engine(self, data: TrainingSet, feature_map: FeatureMap) -> Engine:
-        return self.backend.engine(
-            data,
-            feature_map,
-            self.pool,
-            self.execution,
-            monitor=self.monitor,
-            checkpoint=self.checkpoint,
-        )
-
-    def subsampled(
-        self,
-        engine: Engine,
-        data: TrainingSet,
-        feature_map: FeatureMap,
-        job: Job,
-        folds: Sequence[int | None],
-    ) -> list[NewtonRun] | None:
-        """Return runs of Newton's method over some of the rows, where that pays."""
-        rows, dtype = self.shape.subsample, data.source.dtype
-        if not rows:
-            return None
-        few = replace(self.shape, rows=rows, unit_bytes=0, subsample=0)
-        execution = execution_for(replace(job, backend=LOCAL), few, data.source)
-
-        def engine_for(some: TrainingSet) -> Engine:
-            return LOCAL.engine(some, feature_map, self.pool, execution, monitor=self.monitor)
-
-        return fit_subsample(
-            engine,
-            data,
-            Draw(job.spec.seed, rows / self.shape.rows),
-            engine_for,
-            lambda m: job.settings(m, dtype),
-            folds,
-            pool=self.pool,
-            monitor=self.monitor,
-        )
+def _start(data: TrainingSet, feature_map: FeatureMap, job: Job, shape: Shape, warm: bool) -> Start:
+    """Return how the solvers begin: with all rows, a sample of them, or after a subsample."""
+    if shape.sample is not None:
+        return SampledGram(shape.sample)
+    if not shape.subsample or warm:
+        return FullGram()
+    few = replace(shape, rows=shape.subsample, unit_bytes=0, subsample=0)
+    execution = execution_for(replace(job, backend=LOCAL), few)
+    draw = Draw(job.spec.seed, shape.subsample / shape.rows)
+    return Subsample(data, feature_map, draw, execution)
 
 
 def _solve(
     data: TrainingSet,
     feature_map: FeatureMap,
     job: Job,
-    begin: Start | None,
-    means: _Means,
-    hook: IterationHook | None,
+    shape: Shape,
+    u0: FloatArray | None,
+    context: FitContext,
+    callback: IterationCallback | None,
 ) -> Result:
-    engine = means.engine(data, feature_map)
-    former = means.subsampled(engine, data, feature_map, job, [None]) if begin is None else None
     return solve(
-        engine,
-        job.settings(data.total_weight(), data.source.dtype),
-        u0=None if begin is None else begin.u,
-        monitor=means.monitor,
-        checkpoint=means.checkpoint,
-        hook=hook,
-        sample=means.shape.sample,
-        pool=means.pool,
-        former=None if former is None else former[0],
+        context.engine(data, feature_map),
+        job.settings,
+        context,
+        start=_start(data, feature_map, job, shape, warm=u0 is not None),
+        u0=u0,
+        callback=callback,
     )
 
 
@@ -281,31 +241,20 @@ def _solve_calibrated(
     prepared: Prepared,
     feature_map: FeatureMap,
     job: Job,
-    means: _Means,
-    hook: IterationHook | None,
+    shape: Shape,
+    context: FitContext,
+    callback: IterationCallback | None,
 ) -> tuple[Result, Calibration]:
     data, weights = prepared.data, prepared.weights
     folds = stratified_folds(data.codes, weights, CALIBRATION_FOLDS)
     data = replace(data, fold_parts=folds.fold_parts, n_fold_parts=folds.n_fold_parts)
-    engine = means.engine(data, feature_map)
-    fold_parts = [None, *range(folds.n_splits)]
-    sums = means.subsampled(engine, data, feature_map, job, fold_parts) or gram_sums(
-        engine,
-        job.settings(data.total_weight(), data.source.dtype),
-        means.shape.sample,
-        means.pool,
-        means.monitor,
-        means.checkpoint,
-    )
     result, scores = solve_with_folds(
-        engine,
-        sums,
-        lambda m: job.settings(m, data.source.dtype),
+        context.engine(data, feature_map),
+        job.settings,
         folds.n_splits,
-        means.pool,
-        monitor=means.monitor,
-        checkpoint=means.checkpoint,
-        hook=hook,
+        context,
+        start=_start(data, feature_map, job, shape, warm=False),
+        callback=callback,
     )
     assert job.calibration is not None
     return result, calibrate(
@@ -313,17 +262,17 @@ def _solve_calibrated(
     )
 
 
-def _fingerprint(job: Job, prepared: Prepared, begin: Start | None) -> dict[str, Any]:
+def _fingerprint(job: Job, prepared: Prepared, warm: WarmStart | None) -> dict[str, Any]:
     """Return what tells this fit from any other."""
     return {
         **job.parameters,
         **prepared.fingerprint(),
         "seed": job.spec.seed,
-        "start": None if begin is None else digest(begin.u, begin.feature_map.centers),
+        "start": None if warm is None else digest(warm.u, warm.feature_map.centers),
     }
 
 
-def how_to_go_on(checkpoint: Any) -> str:
+def how_to_resume(checkpoint: Any) -> str:
     """Return what to do after workers were lost."""
     if checkpoint is None:
         return "Nothing is kept; set checkpoint to be able to go on after such a loss."

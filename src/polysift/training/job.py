@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -23,8 +22,11 @@ from polysift.runtime.parameters import (
     check_real,
     check_seed,
 )
-from polysift.solvers.admm import RHO_FLOOR, Settings
+from polysift.solvers.admm import AdmmSettings, ConvergedSettings
+from polysift.solvers.factor import RHO_FLOOR, Ridge
+from polysift.solvers.newton import NewtonSettings
 from polysift.solvers.result import Result, Status
+from polysift.solvers.solver import SolverSettings
 from polysift.training.calibration import CALIBRATIONS
 from polysift.training.plan import Job
 
@@ -32,7 +34,7 @@ SOLVERS = ("paper", "converged", "newton")
 GRAMS = ("exact", "sampled", "auto")
 ENGINES = ("local", "ray")
 
-FLOAT32_MULTIPLE = 640.0
+FLOAT32_FLOOR_MULTIPLE = 640.0
 """The converged mode's rho for float32 rows, in units of the floor: 100 eps32^2 trace(G).
 
 Directions of the features that are smaller than their rounding are noise; with less the iterations
@@ -91,41 +93,22 @@ def check_solver_numbers(estimator: Any) -> None:
     check_engine(estimator.engine)
 
 
-def solver_settings(estimator: Any, total_weight: float, dtype: Any) -> Settings:
-    """Return the solver's settings for rows of this total weight and dtype."""
-    alpha, beta, tol, max_iter = (
-        getattr(estimator, name) for name in ("alpha", "beta", "tol", "max_iter")
-    )
+def solver_settings(estimator: Any, dtype: Any) -> SolverSettings:
+    """Return the solver's settings for rows of this dtype."""
+    alpha, beta, rho = estimator.alpha, estimator.beta, estimator.rho
+    given = {name: getattr(estimator, name) for name in ("max_iter", "tol")}
+    own = {name: value for name, value in given.items() if value is not None}
     if estimator.solver == "paper":
         beta = 1.0 if beta is None else beta
         if not np.isfinite(alpha / beta):
             raise ValueError(f"alpha / beta overflows: alpha={alpha}, beta={beta}.")
-        return Settings(
-            beta=beta,
-            rho=alpha / beta if estimator.rho is None else None,
-            relative_rho=estimator.rho,
-            max_iter=5 if max_iter is None else max_iter,
-            tol=5e-4 if tol is None else tol,
-        )
+        ridge = Ridge(alpha / beta) if rho is None else Ridge(relative_rho=rho)
+        return AdmmSettings(beta=beta, ridge=ridge, **own)
     if estimator.solver == "newton":
-        return Settings(
-            beta=1.0,
-            relative_rho=estimator.rho,
-            floor_multiple=alpha,
-            max_iter=300 if max_iter is None else max_iter,
-            tol=1e-3 if tol is None else tol,
-            until_converged=True,
-            newton=True,
-        )
-    return Settings(
-        beta=0.1 / total_weight if beta is None else beta,
-        relative_rho=estimator.rho,
-        floor_multiple=alpha * (1.0 if dtype == np.float64 else FLOAT32_MULTIPLE),
-        relax=1.7,
-        max_iter=300 if max_iter is None else max_iter,
-        tol=1e-3 if tol is None else tol,
-        until_converged=True,
-    )
+        return NewtonSettings(Ridge(relative_rho=rho, floor_multiple=alpha), **own)
+    multiple = alpha * (1.0 if dtype == np.float64 else FLOAT32_FLOOR_MULTIPLE)
+    ridge = Ridge(relative_rho=rho, floor_multiple=multiple)
+    return ConvergedSettings(beta=beta, ridge=ridge, **own)
 
 
 def seed_of(estimator: Any) -> int:
@@ -168,7 +151,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
     parameters["centers"] = str(given or spec.centers)
     return Job(
         spec=spec,
-        settings=partial(solver_settings, estimator),
+        settings=solver_settings(estimator, source.dtype),
         class_weight=estimator.class_weight,
         threads=usable_jobs(estimator.n_jobs),
         memory_limit=parse_memory_limit(estimator.memory_limit),

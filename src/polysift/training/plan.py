@@ -5,7 +5,6 @@ What a fit will cost, told before it runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -18,24 +17,18 @@ from polysift.engine.budget import Execution, Shape, megabytes, state_bytes
 from polysift.engine.compiled import worthwhile
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
-from polysift.engine.sampling import FIRST, ROUGH, Sample, sample_of, sampling_pays, subsample_rows
+from polysift.engine.sampling import FIRST_ROWS_PER_CENTER, Sample, sample_of, sampling_pays
 from polysift.features.feature_map import MapSpec, build_feature_map
 from polysift.features.scalers import needs_sketch
 from polysift.features.survey import checked_labels, survey
 from polysift.runtime.parallel import Pool, Span, block_spans, shard_spans, single_threaded_blas
 from polysift.runtime.types import FloatArray
-from polysift.solvers.admm import Settings
-from polysift.solvers.loop import CALIBRATION_FOLDS
+from polysift.solvers.newton import ROUGH_TOLERANCE
+from polysift.solvers.solver import SolverSettings
+from polysift.solvers.starts import CALIBRATION_FOLDS
 
-SETTLED_ROWS = 2000
-"""Above so many rows the paper's stopping rule with its defaults strikes after two iterations."""
-
-PRODUCTS = 6
+EXPECTED_PRODUCTS = 6
 """About so many products with a sampled Gram matrix a fit takes."""
-
-NEWTON_PASSES, NEWTON_PASSES_LATE, NEWTON_PASSES_ROUGH = 30, 12, 5
-"""About so many passes Newton's method takes, where it began with some of the rows, and where these
-may be as near to the minimum as asked for."""
 
 
 @dataclass(frozen=True)
@@ -127,33 +120,11 @@ class Forecast:
         )
 
 
-def expected_sweeps(settings: Settings, rows: int, centers: int, dtype: Any) -> int:
-    """Return how many sweeps a fit will take, at most where it cannot be told.
-
-    Newton's method may take ten times as many where the classes are nearly separable.
-
-    The paper's rule sums over rows, so above a million float32 rows their rounding alone keeps it
-    from striking.
-    """
-    if settings.newton:
-        passes = NEWTON_PASSES
-        if subsample_rows(rows, centers):
-            passes = NEWTON_PASSES_ROUGH if settings.tol >= ROUGH else NEWTON_PASSES_LATE
-        return min(settings.max_iter, passes)
-    if settings.until_converged:
-        return settings.max_iter
-    if settings.tol == 0:
-        return settings.max_iter - 1
-    early = rows > SETTLED_ROWS and settings.beta >= 1 and settings.tol >= 5e-4
-    noisy = dtype == np.float32 and rows > 1_000_000
-    return min(settings.max_iter, 2) if early and not noisy else settings.max_iter
-
-
 def forecast(
     source: DataSource,
     shape: Shape,
     execution: Execution,
-    settings: Settings,
+    settings: SolverSettings,
     *,
     backend: Backend,
     spec: MapSpec,
@@ -165,10 +136,10 @@ def forecast(
 
     Workers of a cluster are taken to be as fast as a thread here, and to read by themselves.
     """
-    sweeps = expected_sweeps(settings, shape.rows, shape.centers, source.dtype)
+    sweeps = settings.expected_sweeps(shape.rows, shape.centers, source.dtype)
     sample = shape.sample
     taken = 0 if sample is None else sample.first + sample.second
-    products = 0 if sample is None else PRODUCTS
+    products = 0 if sample is None else EXPECTED_PRODUCTS
     by_workers, share = backend.workers > 0, max(backend.workers * backend.threads, 1)
     calibrated = Execution(1, 1) if by_workers else execution
     look, gram, sweep = _calibrate(shape, calibrated, spec, source.dtype)
@@ -185,15 +156,16 @@ def forecast(
         "Gram matrix": rows * gram + reading,
         "sweep": sweeps * rows * sweep + again,
     }
-    if settings.newton:  # Hessians cost about as much as passes
+    if settings.hessians:  # they cost about as much as passes
         phases["curvature"] = phases["sweep"]
     if shape.subsample:
         phases["sample"] = reading
         phases["Gram matrix"] = shape.subsample * gram
-        phases["sweep"] += NEWTON_PASSES * shape.subsample * sweep
+        passes_there = settings.expected_sweeps(shape.subsample, shape.centers, source.dtype)
+        phases["sweep"] += passes_there * shape.subsample * sweep
     if taken:
         phases["sample"] = rows * sweep + 2 * reading
-        phases["Gram matrix"] = (taken + shape.centers * FIRST) * gram
+        phases["Gram matrix"] = (taken + shape.centers * FIRST_ROWS_PER_CENTER) * gram
         phases["product"] = products * (rows * sweep + reading)
     seconds = sum(phases.values()) + factor * (2 if taken else 1) + scoring * reading
     return Forecast(
@@ -255,7 +227,7 @@ def _calibrate(
         engine.begin(shape.problems)
         u = np.tile(engine.gram().Aty[0] * 0.0, shape.problems)
         problems = [
-            Problem(len(u), 1.0, 1.0, problem - 1 if problem else None)
+            Problem(len(u), without=problem - 1 if problem else None)
             for problem in range(shape.problems)
         ]
         # The first touch of the buffers is not the rule, nor is what compiles a loop, of which
@@ -290,10 +262,6 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-SLOPES = 200
-"""What the slopes along a step of Newton's method cost NumPy per row, in features."""
-
-
 @dataclass(frozen=True)
 class Job:
     """What to train and within which limits: the checked parameters of a classifier.
@@ -302,8 +270,8 @@ class Job:
     ----------
     spec : MapSpec
         The feature map.
-    settings : callable
-        Takes the total weight of the rows and their dtype, returns the solver's settings.
+    settings : SolverSettings
+        The method.
     class_weight : dict, "balanced" or None
         Weights of the classes.
     threads : int
@@ -327,7 +295,7 @@ class Job:
     """
 
     spec: MapSpec
-    settings: Callable[[float, Any], Settings]
+    settings: SolverSettings
     class_weight: Any
     threads: int
     memory_limit: int
@@ -348,12 +316,12 @@ def plan(source: DataSource, job: Job) -> Forecast:
     classes = max(len(np.unique(np.concatenate(labels))), 2)
     weighted = source.has_weights or job.class_weight is not None
     shape = shape_of(source, job, classes, weighted)
-    execution = execution_for(job, shape, source)
+    execution = execution_for(job, shape)
     return forecast(
         source,
         shape,
         execution,
-        job.settings(float(source.n_rows), source.dtype),
+        job.settings,
         backend=job.backend,
         spec=job.spec,
         classes=classes,
@@ -362,20 +330,20 @@ def plan(source: DataSource, job: Job) -> Forecast:
     )
 
 
-def execution_for(job: Job, shape: Shape, source: DataSource) -> Execution:
-    """Return how to work; keeping the features pays over the many sweeps of the converged mode."""
-    settings = job.settings(1.0, source.dtype)
-    many = settings.until_converged
-    if shape.subsample and settings.tol >= ROUGH:  # some of the rows do nearly all
-        many = False
-    execution = job.backend.fit_in(job.memory_limit, shape, job.threads, keep_features=many)
-    per_row = shape.centers + (SLOPES if settings.newton else 0)
-    compiled = worthwhile(shape.rows, per_row, settings.max_iter)
-    return replace(execution, compiled=compiled, float64=settings.newton)
+def execution_for(job: Job, shape: Shape) -> Execution:
+    """Return the execution plan of a job."""
+    settings = job.settings
+    # Where a rough subsample does nearly all of the work, few sweeps over all rows are left.
+    rough = shape.subsample > 0 and settings.tol >= ROUGH_TOLERANCE
+    keep = settings.many_sweeps and not rough
+    execution = job.backend.fit_in(job.memory_limit, shape, job.threads, keep_features=keep)
+    compiled = worthwhile(shape.rows, shape.centers + settings.update_cost, settings.max_iter)
+    return replace(execution, compiled=compiled, float64=settings.float64_features)
 
 
 def shape_of(source: DataSource, job: Job, classes: int, weighted: bool) -> Shape:
     """Return what the memory and the time of a job depend on."""
+    settings = job.settings
     scheme, n = job.spec.resolve(source.n_features)
     columns = 1 if classes == 2 else classes
     shape = Shape.of(
@@ -385,20 +353,20 @@ def shape_of(source: DataSource, job: Job, classes: int, weighted: bool) -> Shap
         weighted=weighted,
         quantiles=needs_sketch(job.spec.scaler),
     )
-    if job.settings(1.0, source.dtype).newton:
-        few = subsample_rows(shape.rows, shape.centers)
-        shape = replace(shape, itemsize=8, curved=True, subsample=few)
+    subsample = settings.subsample_rows(shape.rows, shape.centers)
+    shape = replace(shape, hessians=settings.hessians, subsample=subsample)
+    if settings.float64_features:
+        shape = replace(shape, itemsize=8)
     if job.calibration is not None:
         shape = replace(shape, fold_parts=CALIBRATION_FOLDS, problems=1 + CALIBRATION_FOLDS)
-    return replace(shape, sample=sample_for(job, shape, source))
+    return replace(shape, sample=_sample_for(job, shape))
 
 
-def sample_for(job: Job, shape: Shape, source: DataSource) -> Sample | None:
+def _sample_for(job: Job, shape: Shape) -> Sample | None:
     """Return the rows that stand for all in the Gram matrix; None where all rows are better."""
     sample = sample_of(shape.rows, shape.centers, job.spec.seed)
-    if job.gram == "exact" or sample is None or shape.curved:
+    if job.gram == "exact" or sample is None or shape.hessians:
         return None
-    many = job.settings(1.0, source.dtype).until_converged
-    columns = shape.columns * shape.problems
+    columns, many = shape.columns * shape.problems, job.settings.many_sweeps
     pays = sampling_pays(sample, shape.centers, shape.features, columns, converged=many)
     return sample if pays or job.gram == "sampled" else None

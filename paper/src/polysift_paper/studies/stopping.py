@@ -50,7 +50,7 @@ def measure(cell: Row) -> list[Row]:
     classifier = toy_classifier(cell["seed"], tol=TOLERANCES[-1])
     source = training_source(classifier, X, y, None, reset=True)
     iterates = _Iterates()
-    trained = train(source, job_of(classifier, source, cell["seed"]), hook=lambda *_: iterates)
+    trained = train(source, job_of(classifier, source, cell["seed"]), callback=lambda *_: iterates)
     classifier.take_over(trained, cell["seed"])
     differences = classifier.history_["h_norm_difference"]
     test_errors: dict[int, float] = {}

@@ -17,24 +17,21 @@ from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
-from polysift.engine.sums import SmoothSums, move_smoothly
-from polysift.features.feature_map import FeatureMap
-from polysift.features.scalers import AffineScaler
-from polysift.losses import (
-    FULL,
-    LEVELS,
-    STEPS,
-    curvedness,
-    drawn,
-    duality_gap,
-    hinge_loss,
+from polysift.engine.row_updates import (
+    MULTIPLIER_LEVELS,
+    NewtonColumns,
+    NewtonUpdate,
+    draw_by_curvature,
     keep_multipliers,
     multipliers,
-    predicted,
-    steepness,
 )
+from polysift.engine.sums import STEP_LENGTHS, NewtonSums
+from polysift.features.feature_map import FeatureMap
+from polysift.features.scalers import AffineScaler
+from polysift.losses import HINGE, next_multiplier
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor
+from polysift.solvers.newton_column import FULL_STEP
 
 F = np.linspace(-2, 4, 1201)
 LEAST_CURVED = 0.2
@@ -46,59 +43,63 @@ def rounded(f, delta):
 
 
 @pytest.mark.parametrize("delta", [1.0, 0.3, 1e-3])
-def test_steepness_and_curvedness_are_slopes_of_the_rounded_loss(delta):
+def test_slope_and_curvature_are_slopes_of_the_rounded_loss(delta):
     h = 1e-4 * delta
     slope = (rounded(F + h, delta) - rounded(F - h, delta)) / (2 * h)
-    c = steepness(F, delta)
+    c = HINGE.slope(F, delta)
     np.testing.assert_allclose(c, -slope, atol=1e-6)
     assert ((c >= 0) & (c <= 1)).all()
-    change = (steepness(F - h, delta) - steepness(F + h, delta)) / (2 * h)
-    np.testing.assert_allclose(curvedness(F, delta, c), 4 * delta * change, atol=1e-6)
-    assert curvedness(np.ones(1), delta, np.full(1, 0.5))[0] == 1.0
+    change = (HINGE.slope(F - h, delta) - HINGE.slope(F + h, delta)) / (2 * h)
+    np.testing.assert_allclose(HINGE.curvature(F, delta, c), 4 * delta * change, atol=1e-6)
+    assert HINGE.curvature(np.ones(1), delta, np.full(1, 0.5))[0] == 1.0
 
 
 def test_a_row_that_has_crossed_the_margin_is_curved_all_the_way():
     """It has the multiplier of where it was, so its curvature is not that of where it is."""
     far, there = np.array([-3.0]), np.array([5.0])
-    at_home = curvedness(there, 0.01, steepness(there, 0.01))
-    assert curvedness(there, 0.01, steepness(far, 0.01)) > 1000 * at_home
+    at_home = HINGE.curvature(there, 0.01, HINGE.slope(there, 0.01))
+    assert HINGE.curvature(there, 0.01, HINGE.slope(far, 0.01)) > 1000 * at_home
 
 
 def test_drawn_rows_stand_for_all(rng):
     curved, B = rng.random(20_000) ** 4, rng.normal(size=(20_000, 3))
-    rows, share = drawn(curved, 0.5, 7)
+    rows, share = draw_by_curvature(curved, 0.5, 7)
     assert len(rows) == pytest.approx(np.minimum(curved / 0.5, 1).sum(), rel=0.05)
     assert set(np.flatnonzero(curved > 0.5)) <= set(rows)
     H, found = B.T @ (curved[:, None] * B), B[rows].T @ (share[:, None] * B[rows])
     np.testing.assert_allclose(found, H, atol=0.05 * np.abs(H).max())
-    assert len(drawn(np.full(1, 1e-12), 1.0, 0)[0]) == 0  # row 0, too, is not for certain
-    tail, _ = drawn(curved[500:], 0.5, 507)  # another shard
+    assert (
+        len(draw_by_curvature(np.full(1, 1e-12), 1.0, 0)[0]) == 0
+    )  # row 0, too, is not for certain
+    tail, _ = draw_by_curvature(curved[500:], 0.5, 507)  # another shard
     np.testing.assert_array_equal(tail + 500, rows[rows >= 500])
-    assert len(drawn(np.zeros(9), 0.0, 0)[0]) == 0
+    assert len(draw_by_curvature(np.zeros(9), 0.0, 0)[0]) == 0
 
 
 @pytest.mark.parametrize("delta", [1.0, 0.3, 1e-3])
-def test_a_multiplier_follows_the_steepness(delta, rng):
-    c = steepness(F, delta)
+def test_a_multiplier_follows_the_slope(delta, rng):
+    c = HINGE.slope(F, delta)
     way = 1e-4 * delta * rng.normal(size=F.shape)
-    np.testing.assert_allclose(predicted(F, way, delta, c), steepness(F + way, delta), atol=1e-7)
-    wild = predicted(F, rng.normal(size=F.shape), delta, rng.random(F.shape))
+    np.testing.assert_allclose(
+        next_multiplier(HINGE, F, way, delta, c), HINGE.slope(F + way, delta), atol=1e-7
+    )
+    wild = next_multiplier(HINGE, F, rng.normal(size=F.shape), delta, rng.random(F.shape))
     assert ((wild >= 0) & (wild <= 1)).all()
 
 
 @pytest.mark.parametrize("delta", [1.0, 0.3, 1e-3])
 def test_the_rounded_loss_tends_to_the_hinge_loss(delta):
     loss = rounded(F, delta)
-    assert (loss >= hinge_loss(F)).all()
-    assert (loss - hinge_loss(F)).max() <= delta + 1e-15
+    assert (loss >= HINGE.value(F)).all()
+    assert (loss - HINGE.value(F)).max() <= delta + 1e-15
 
 
 def test_what_a_multiplier_leaves_of_the_loss(rng):
-    assert (duality_gap(F, rng.random(F.shape)) >= 0).all()
+    assert (HINGE.duality_gap(F, rng.random(F.shape)) >= 0).all()
     for delta in (1.0, 0.1):
-        gap = duality_gap(F, steepness(F, delta))
+        gap = HINGE.duality_gap(F, HINGE.slope(F, delta))
         assert gap.min() >= -1e-15 and gap.max() <= delta / 2
-    assert STEPS[FULL] == 1.0 and (np.diff(STEPS) > 0).all()
+    assert STEP_LENGTHS[FULL_STEP] == 1.0 and (np.diff(STEP_LENGTHS) > 0).all()
 
 
 def test_margins_keep_multipliers(rng):
@@ -108,7 +109,7 @@ def test_margins_keep_multipliers(rng):
     np.testing.assert_array_equal(t[:, 0], before[:, 0])
     np.testing.assert_allclose(t, before, rtol=1e-10)
     found = multipliers(t[:, 1])
-    np.testing.assert_allclose(found, c[:, 1], atol=0.5 / LEVELS * (1 + 1e-9))
+    np.testing.assert_allclose(found, c[:, 1], atol=0.5 / MULTIPLIER_LEVELS * (1 + 1e-9))
     assert found[0] == 0.0 and found[1] == 1.0
     keep_multipliers(t, multipliers(t))  # as they are
     np.testing.assert_array_equal(multipliers(t[:, 1]), found)
@@ -125,7 +126,7 @@ def test_moving_is_a_plain_loop(rng, counted):
     counts = {"once": None, "rows": rng.random(60), "lanes": rng.random((60, 4))}[counted]
     each = np.ones((60, 4)) if counts is None else np.broadcast_to(counts.T, (4, 60)).T
     expected = {"loss": np.zeros(4), "gap": np.zeros(4), "curved": np.zeros(4)}
-    slopes, kept = np.zeros((len(STEPS), 4)), np.zeros((60, 4))
+    slopes, kept = np.zeros((len(STEP_LENGTHS), 4)), np.zeros((60, 4))
 
     def c(f, delta):
         return (1 + (1 - f) / np.sqrt((1 - f) ** 2 + 4 * delta**2)) / 2
@@ -135,28 +136,28 @@ def test_moving_is_a_plain_loop(rng, counted):
         expected["loss"][k] += each[i, k] * loss
         expected["gap"][k] += each[i, k] * (loss - c(f[i, k], delta[k]) * (1 - f[i, k]))
         if line[k] > 0:
-            ahead = predicted(t[i, k], f[i, k] - t[i, k], line[k], own[i, k])
+            ahead = next_multiplier(HINGE, t[i, k], f[i, k] - t[i, k], line[k], own[i, k])
         else:
             ahead = own[i, k] if line[k] == 0 else c(f[i, k], delta[k])
         kept[i, k] = ahead
-        expected["curved"][k] += each[i, k] * curvedness(f[i, k], delta[k], ahead)
-        for s in range(len(STEPS)):
+        expected["curved"][k] += each[i, k] * HINGE.curvature(f[i, k], delta[k], ahead)
+        for s in range(len(STEP_LENGTHS)):
             if line[k] > 0:
                 way = f[i, k] - t[i, k]
-                slopes[s, k] -= each[i, k] * c(t[i, k] + STEPS[s] * way, line[k]) * way
-    sums = SmoothSums.zeros(1, 4, 2)
+                slopes[s, k] -= each[i, k] * c(t[i, k] + STEP_LENGTHS[s] * way, line[k]) * way
+    sums = NewtonSums.zeros(1, 4, 2)
     with np.errstate(invalid="ignore"):
-        found = move_smoothly(t, f, delta, line, counts, sums)
-    np.testing.assert_array_equal(found, steepness(f, delta))
+        found = NewtonColumns(delta, line, HINGE).apply(t, f, counts, sums)
+    np.testing.assert_array_equal(found, HINGE.slope(f, delta))
     np.testing.assert_allclose(t, f, rtol=1e-10)
-    np.testing.assert_allclose(multipliers(t), kept, atol=0.5 / LEVELS * (1 + 1e-9))
+    np.testing.assert_allclose(multipliers(t), kept, atol=0.5 / MULTIPLIER_LEVELS * (1 + 1e-9))
     for name, value in expected.items():
         np.testing.assert_allclose(getattr(sums, name), value, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(sums.slopes, slopes, rtol=1e-12, atol=1e-12)
 
 
 def test_the_sums_of_one_lane(rng):
-    whole = SmoothSums.zeros(5, 6, 2)
+    whole = NewtonSums.zeros(5, 6, 2)
     for f in fields(whole):
         getattr(whole, f.name)[...] = rng.random(getattr(whole, f.name).shape)
     second = whole.of_problem(1, 3)
@@ -183,15 +184,18 @@ def problem(m, d, n, degree, *, K=1, weighted=False, fold_parts=False, dtype=flo
     scale = float((1 + 0.25 * d) ** degree * np.sqrt(n))
     u = rng.normal(size=(n, K * (2 if fold_parts else 1))) / scale
     smooth = ((0.5, 0.25), (0.3, -1.0), (1.0, 1.0))[:K]
-    lanes = [Problem(n, 1.0, 1.0, None, smooth)]
+    lanes = [Problem(n, NewtonUpdate(smooth), None)]
     if fold_parts:
-        lanes = [Problem(n, 1.0, 1.0, 1, smooth), Problem(n, 1.0, 1.0, None, smooth[::-1])]
+        lanes = [
+            Problem(n, NewtonUpdate(smooth), 1),
+            Problem(n, NewtonUpdate(smooth[::-1]), None),
+        ]
     return data, feature_map, lanes, u
 
 
 def visited(engine, lanes, u, between=lambda: None):
     """Return all that an engine tells of a few sweeps; something may happen between its verbs."""
-    K = len(lanes[0].smooth)
+    K = len(lanes[0].update.roundings)
     T = np.triu(np.random.default_rng(0).normal(size=(len(u), len(u))))
     engine.begin(len(lanes))
     for factor in (0.5, 1.0):
@@ -225,27 +229,31 @@ def test_sweep_and_curvature_against_the_formulas(shape, store):
         omega = np.ones(len(X)) if data.weights is None else data.weights
         if lane.without is not None:
             omega = omega * (data.fold_parts != lane.without)
-        for k, (delta, line) in enumerate(lane.smooth):
-            column = i * len(lane.smooth) + k
+        for k, (delta, line) in enumerate(lane.update.roundings):
+            column = i * len(lane.update.roundings) + k
             f = y[:, k] * (A @ u[:, column])
-            c = own = steepness(f, delta)
+            c = own = HINGE.slope(f, delta)
             if line > 0:  # from multipliers of 0 at t = 1, in two steps
-                half = predicted(np.ones_like(f), f / 2 - 1, line, 0.0 * f)
-                own = predicted(f / 2, f / 2, line, np.rint(half * LEVELS) / LEVELS)
-            own = np.rint(own * LEVELS) / LEVELS
-            curved = omega * curvedness(f, delta, own)
-            rows, share = drawn(curved, LEAST_CURVED, 0)
+                half = next_multiplier(HINGE, np.ones_like(f), f / 2 - 1, line, 0.0 * f)
+                own = next_multiplier(
+                    HINGE, f / 2, f / 2, line, np.rint(half * MULTIPLIER_LEVELS) / MULTIPLIER_LEVELS
+                )
+            own = np.rint(own * MULTIPLIER_LEVELS) / MULTIPLIER_LEVELS
+            curved = omega * HINGE.curvature(f, delta, own)
+            rows, share = draw_by_curvature(curved, LEAST_CURVED, 0)
             B = A[rows] @ T
             H = B.T @ (share[:, np.newaxis] * B)
             H_found = found[f"H{i}{k}"]
             np.testing.assert_allclose(H_found, H, rtol=0, atol=1e-8 * max(np.abs(H).max(), 1e-9))
             r = A.T @ (omega * c * y[:, k])
             np.testing.assert_allclose(found["r"][:, column], r, rtol=1e-8, atol=1e-8)
-            np.testing.assert_allclose(found["loss"][column], omega @ hinge_loss(f), rtol=1e-10)
+            np.testing.assert_allclose(found["loss"][column], omega @ HINGE.value(f), rtol=1e-10)
             np.testing.assert_allclose(found["curved"][column], curved.sum(), rtol=1e-3)
             way = f / 2
-            slope = -omega @ (steepness(f, line) * way) if line > 0 else 0.0
-            np.testing.assert_allclose(found["slopes"][FULL, column], slope, rtol=1e-8, atol=1e-9)
+            slope = -omega @ (HINGE.slope(f, line) * way) if line > 0 else 0.0
+            np.testing.assert_allclose(
+                found["slopes"][FULL_STEP, column], slope, rtol=1e-8, atol=1e-9
+            )
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -1,0 +1,59 @@
+"""What all parts of a fit work with: a backend, threads, and who is told of the progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from polysift.data.source import TrainingSet
+from polysift.engine.backend import LOCAL, Backend
+from polysift.engine.budget import SERIAL, Execution
+from polysift.engine.local import Engine
+from polysift.features.feature_map import FeatureMap
+from polysift.runtime.checkpoints import Checkpoint
+from polysift.runtime.parallel import Pool
+from polysift.runtime.progress import Monitor
+
+
+@dataclass(frozen=True)
+class FitContext:
+    """What a fit works with; passed whole to whatever makes or runs an engine.
+
+    Attributes
+    ----------
+    monitor : Monitor
+        Receives progress; knows the time limit.
+    backend : Backend
+        Where the passes over the rows are done.
+    checkpoint : Checkpoint or None
+        Where states are saved.
+    execution : Execution
+        How the passes are executed.
+    pool : Pool
+        The threads of this process.
+    """
+
+    monitor: Monitor
+    backend: Backend = LOCAL
+    checkpoint: Checkpoint | None = None
+    execution: Execution = SERIAL
+    pool: Pool = Pool(1)  # noqa: RUF009 - it starts no thread
+
+    @contextmanager
+    def executing(self, execution: Execution) -> Iterator[FitContext]:
+        """Give this context with another execution, whose threads end with the block."""
+        with Pool(execution.threads, execution.in_flight) as pool:
+            yield replace(self, execution=execution, pool=pool)
+
+    def engine(self, data: TrainingSet, feature_map: FeatureMap, suffix: str = "") -> Engine:
+        """Return an engine, whose states are saved under names with ``suffix``."""
+        return self.backend.engine(
+            data,
+            feature_map,
+            self.pool,
+            self.execution,
+            monitor=self.monitor,
+            checkpoint=self.checkpoint,
+            suffix=suffix,
+        )

@@ -1,0 +1,280 @@
+"""What a sweep does to the state of rows: v and w of the ADMM, or multipliers of Newton's method.
+
+Labels are gone here: the scores f, and v and q = w / beta, are margins, that is multiplied by y.
+The state of a row is one float64 per column.
+
+``AdmmUpdate`` are lines 4 and 5 of Algorithm 1. Its state is t = f + q, from which v = t + k and
+q = -k follow, where k is the loss's proximal step from t.
+
+``NewtonUpdate`` moves rows to new scores and lets their multipliers follow. Its state is the
+margin, and in the last 16 of its 64 bits the row's multiplier, which leaves it ten digits and more.
+
+An update is a plain value of one problem; ``columns`` puts those of several problems side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from polysift.engine.sums import STEP_LENGTHS, AdmmSums, NewtonSums, names_of, weighted_sum
+from polysift.losses import HINGE, Loss, next_multiplier
+from polysift.runtime.types import FloatArray, IntArray
+
+GOLDEN_RATIO = 0.6180339887498949
+"""Its multiples, without their whole parts, lie evenly between 0 and 1."""
+
+MULTIPLIER_LEVELS = 2**16 - 1
+"""Multipliers are kept as multiples of 1 / MULTIPLIER_LEVELS, in a margin's last 16 bits."""
+
+
+class ColumnUpdates(Protocol):
+    """The updates of all columns of a sweep.
+
+    Attributes
+    ----------
+    loss : Loss
+        What is minimised.
+    task : str
+        The update's name in the compiled loops, after that of the loss.
+    many_columns_compiled : bool
+        Whether there is a compiled loop for several columns at once, too.
+    """
+
+    loss: Loss
+    task: str
+    many_columns_compiled: bool
+
+    def zeros(self, n: int, columns: int, problems: int) -> Any:
+        """Return the empty sums of a sweep."""
+
+    def apply(
+        self, t: FloatArray, f: FloatArray, counts: FloatArray | None, sums: Any
+    ) -> FloatArray:
+        """Move the states t to the margins f; return what A' is multiplied with, as margins."""
+
+    def add_statistics(
+        self,
+        sums: Any,
+        f: FloatArray,
+        t_old: FloatArray,
+        t: FloatArray,
+        counts: FloatArray | None,
+    ) -> None:
+        """Add the sums over rows that measure progress, where ``apply`` has not done so."""
+
+    def compiled_arguments(self) -> tuple[float, float, FloatArray]:
+        """Return two parameters and room for the sums of a compiled loop over one column."""
+
+    def add_compiled(self, sums: Any, found: FloatArray) -> None:
+        """Add what a compiled loop over one column has found."""
+
+
+@dataclass(frozen=True)
+class AdmmUpdate:
+    """Lines 4 and 5 of Algorithm 1: the v and the w of a row.
+
+    Attributes
+    ----------
+    gamma : float
+        m beta, the parameter of the prox.
+    relax : float
+        Over-relaxation: A u counts as ``relax A u + (1 - relax) v`` in the new state.
+    loss : Loss
+        What is minimised.
+    """
+
+    gamma: float = 1.0
+    relax: float = 1.0
+    loss: Loss = HINGE
+
+    @staticmethod
+    def columns(updates: Sequence[AdmmUpdate], K: int) -> AdmmColumns:
+        """Return the updates of problems with K columns each, side by side."""
+
+        def shared(values: list[float]) -> float | FloatArray:
+            return values[0] if len(set(values)) == 1 else np.repeat(values, K)
+
+        gamma = shared([update.gamma for update in updates])
+        return AdmmColumns(gamma, shared([update.relax for update in updates]), updates[0].loss)
+
+
+@dataclass(frozen=True)
+class AdmmColumns:
+    """``AdmmUpdate`` for all columns; gamma and relax are one number where all share it."""
+
+    gamma: float | FloatArray
+    relax: float | FloatArray
+    loss: Loss
+    task: str = "admm"
+    many_columns_compiled: bool = True
+
+    zeros = staticmethod(AdmmSums.zeros)
+
+    def apply(
+        self, t: FloatArray, f: FloatArray, counts: FloatArray | None, sums: AdmmSums
+    ) -> FloatArray:
+        """Move the states t to the margins f; return v - q - f.
+
+        The new t is ``relax f + (1 - relax) v + q`` with the old v and q.
+        """
+        k = self.loss.prox_step(t, self.gamma)
+        if isinstance(self.relax, float) and self.relax == 1.0:
+            np.subtract(f, k, out=t)
+        else:
+            t *= 1.0 - self.relax
+            t += self.relax * (f - k)
+        k = self.loss.prox_step(t, self.gamma)  # v = t + k, q = -k
+        k *= 2.0
+        k += t
+        k -= f
+        return k
+
+    def add_statistics(
+        self,
+        sums: AdmmSums,
+        f: FloatArray,
+        t_old: FloatArray,
+        t: FloatArray,
+        counts: FloatArray | None,
+    ) -> None:
+        """Add the sums over rows that measure progress."""
+        k_old, k = (self.loss.prox_step(state, self.gamma) for state in (t_old, t))
+        v = t + k
+        sums.loss += weighted_sum(self.loss.value(f), counts)
+        sums.primal += weighted_sum((f - v) ** 2, counts)
+        sums.f2 += weighted_sum(f**2, counts)
+        sums.v2 += weighted_sum(v**2, counts)
+        sums.q2 += weighted_sum(k**2, counts)
+        sums.dv2 += weighted_sum((v - t_old - k_old) ** 2, counts)
+        sums.dq2 += weighted_sum((k - k_old) ** 2, counts)
+
+    def compiled_arguments(self) -> tuple[float, float, FloatArray]:
+        """Return gamma, relax, and room for the sums."""
+        return float(self.gamma), float(self.relax), np.zeros(len(names_of(AdmmSums)) - 1)
+
+    def add_compiled(self, sums: AdmmSums, found: FloatArray) -> None:
+        """Add what a compiled loop over one column has found."""
+        for name, value in zip(names_of(AdmmSums)[1:], found, strict=True):
+            getattr(sums, name)[0] += value
+
+
+@dataclass(frozen=True)
+class NewtonUpdate:
+    """New margins, the slope of the rounded loss there, and multipliers that follow.
+
+    Attributes
+    ----------
+    roundings : tuple of (float, float)
+        For each column the rounding delta at the new point, and that for the slopes along the step
+        there: 0 if these are not asked for, -1 if rows have no multipliers yet.
+    loss : Loss
+        What is minimised.
+    """
+
+    roundings: tuple[tuple[float, float], ...]
+    loss: Loss = HINGE
+
+    @staticmethod
+    def columns(updates: Sequence[NewtonUpdate], K: int) -> NewtonColumns:
+        """Return the updates of problems with K columns each, side by side."""
+        pairs = np.array([pair for update in updates for pair in update.roundings])
+        delta, line = pairs.reshape(-1, 2).T.copy()
+        return NewtonColumns(delta, line, updates[0].loss)
+
+
+@dataclass(frozen=True)
+class NewtonColumns:
+    """``NewtonUpdate`` for all columns."""
+
+    delta: FloatArray
+    line: FloatArray
+    loss: Loss
+    task: str = "newton"
+    many_columns_compiled: bool = False
+
+    zeros = staticmethod(NewtonSums.zeros)
+
+    def apply(
+        self, t: FloatArray, f: FloatArray, counts: FloatArray | None, sums: NewtonSums
+    ) -> FloatArray:
+        """Move the margins t to f and add up all sums but r; return minus the slopes at f.
+
+        The multipliers in t follow where slopes are asked for, begin with minus the slope where
+        ``line`` is negative, and otherwise stay.
+        """
+        loss, delta, line = self.loss, self.delta, self.line
+        c = loss.slope(f, delta)
+        own = np.where(line < 0.0, c, multipliers(t))
+        if np.any(line > 0.0):
+            step = np.where(line > 0.0, f - t, 0.0)
+            asked = np.where(line > 0.0, line, 1.0)
+            start = np.where(line > 0.0, t, 1.0)
+            own = np.where(line > 0.0, next_multiplier(loss, start, step, asked, own), own)
+            for i, length in enumerate(STEP_LENGTHS):
+                slopes = loss.slope(start + length * step, asked) * step
+                sums.slopes[i] -= weighted_sum(slopes, counts)
+        sums.loss += weighted_sum(loss.value(f), counts)
+        sums.gap += weighted_sum(loss.duality_gap(f, c), counts)
+        sums.curved += weighted_sum(loss.curvature(f, delta, own), counts)
+        t[:] = f
+        keep_multipliers(t, own)
+        return c
+
+    def add_statistics(
+        self,
+        sums: NewtonSums,
+        f: FloatArray,
+        t_old: FloatArray,
+        t: FloatArray,
+        counts: FloatArray | None,
+    ) -> None:
+        """Add nothing: ``apply`` has added it."""
+
+    def compiled_arguments(self) -> tuple[float, float, FloatArray]:
+        """Return delta, the rounding of slopes, and room for the sums."""
+        return float(self.delta[0]), float(self.line[0]), np.zeros(4 + len(STEP_LENGTHS))
+
+    def add_compiled(self, sums: NewtonSums, found: FloatArray) -> None:
+        """Add what a compiled loop over one column has found."""
+        each = sums.loss, sums.gap, sums.curved, sums.wrong
+        for total, value in zip(each, found[: len(each)], strict=True):
+            total += value
+        sums.slopes[:, 0] += found[len(each) :]
+
+    def curvature(self, t: FloatArray, k: int) -> FloatArray:
+        """Return 4 delta times the curvature of rows with states t in column k."""
+        return self.loss.curvature(t, float(self.delta[k]), multipliers(t))
+
+
+Update = AdmmUpdate | NewtonUpdate
+
+SCORES_ONLY: Update = AdmmUpdate()
+"""For problems whose rows have no state, since nothing but scores is asked for."""
+
+
+def draw_by_curvature(curved: FloatArray, least: float, first: int) -> tuple[IntArray, FloatArray]:
+    """Return which rows, numbered from ``first`` on, stand for all in a Hessian, and how curved.
+
+    The probability of a row is its curvature over ``least``, which it then has. The multiples of
+    the golden ratio are spread evenly over rows, whatever shard these are in.
+    """
+    spread = (first + 0.5 + np.arange(len(curved))) * GOLDEN_RATIO  # row 0 is not for certain
+    spread -= np.floor(spread)
+    rows = np.flatnonzero(spread * least < curved)
+    return rows, np.maximum(curved[rows], least)
+
+
+def multipliers(t: FloatArray) -> FloatArray:
+    """Return the multipliers that are kept in margins."""
+    return np.asarray((t.view(np.int64) & MULTIPLIER_LEVELS) / MULTIPLIER_LEVELS)
+
+
+def keep_multipliers(t: FloatArray, c: FloatArray) -> None:
+    """Keep multipliers in margins."""
+    bits = t.view(np.int64)
+    bits &= ~MULTIPLIER_LEVELS
+    bits |= np.rint(c * MULTIPLIER_LEVELS).astype(np.int64)

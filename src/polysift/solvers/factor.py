@@ -1,0 +1,91 @@
+"""The ridge of the u-step and the Cholesky factor of G + rho I, which serves all label columns.
+
+rho = alpha / beta gets a floor in the order of the rounding errors in G: anything less drowns in
+them, and the factor may not exist.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from polysift.runtime.types import FloatArray
+
+RHO_FLOOR = 10.0
+"""The floor on rho in units of eps trace(G), the order of the rounding errors in G."""
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """How rho is chosen: as a number, relative to trace(G) / n, or as a multiple of its floor.
+
+    Attributes
+    ----------
+    rho : float or None
+        alpha / beta, as an absolute number.
+    relative_rho : float or None
+        The same relative to trace(G) / n; used if ``rho`` is None.
+    floor_multiple : float
+        rho in units of its floor, where neither is given.
+    """
+
+    rho: float | None = None
+    relative_rho: float | None = None
+    floor_multiple: float = 1.0
+
+    def asked(self, trace: float, n: int, floor: float) -> float:
+        """Return the rho that is asked for, of a matrix with this trace."""
+        if self.rho is not None:
+            return self.rho
+        if self.relative_rho is not None:
+            return self.relative_rho * trace / n
+        return self.floor_multiple * floor
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The Cholesky factor of G + rho I; it serves all label columns, and any beta."""
+
+    cholesky: Any
+    rho: float
+    rho_floor: float
+    rho_raised: bool
+
+    def solve(self, r: FloatArray) -> FloatArray:
+        """Return (G + rho I)^-1 r."""
+        return np.asarray(scipy.linalg.cho_solve(self.cholesky, r, check_finite=False))
+
+    def square(self, r: FloatArray) -> FloatArray:
+        """Return r'(G + rho I)^-1 r for each column."""
+        return np.maximum(np.einsum("nk,nk->k", r, self.solve(r)), 0.0)
+
+
+def factorise(G: FloatArray, ridge: Ridge, trace: float | None = None) -> Factor:
+    """Choose rho, at least its floor, and factor G + rho I; G's diagonal is overwritten.
+
+    Where ``trace`` is given, it is that of the Gram matrix which ``G`` estimates from a sample.
+    """
+    diagonal = G.diagonal().copy()
+    trace = float(diagonal.sum()) if trace is None else trace
+    if not np.isfinite(trace):
+        raise FloatingPointError(
+            "The Gram matrix overflows. Lower the degree, or scale the sample weights down."
+        )
+    floor = max(RHO_FLOOR * np.finfo(float).eps * trace, np.finfo(float).tiny)
+    asked = ridge.asked(trace, len(G), floor)
+    rho = max(asked, floor)
+    while np.isfinite(rho):
+        np.fill_diagonal(G, diagonal + rho)
+        try:
+            # The upper triangle is read and a new array written, so that G survives a failure.
+            cholesky = scipy.linalg.cho_factor(G, check_finite=False)
+        except scipy.linalg.LinAlgError:  # rounding beyond the floor: rare, and cured by more
+            rho *= 10.0
+        else:
+            return Factor(cholesky, rho, floor, rho > asked)
+    raise FloatingPointError(
+        "G + rho I has no Cholesky factor for any rho. Lower the degree, or set rho larger."
+    )
