@@ -1,4 +1,4 @@
-"""A cluster in this process, which loses what it holds, and engines on it."""
+"""A cluster in this process that loses what it holds, and engines on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from polysift.cluster.engine import ClusterEngine
-from polysift.cluster.held_rows import Pieces
+from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import cut_into_partitions
 from polysift.cluster.scheduler import LostError
 from polysift.data.labels import find_encoding, label_part
@@ -94,11 +94,11 @@ def engines(rows, cluster, *, fold_parts=False, store=False, checkpoint=None):
     if fold_parts:
         numbers = np.arange(M, dtype=np.int32) % 3 - (np.arange(M) % 7 == 0)
         whole, data = (replace(one, fold_parts=numbers, n_fold_parts=3) for one in (whole, data))
-    pieces = Pieces(cluster, source, cut_into_partitions(source.shards(), 1))
+    partitioned = PartitionedSource(cluster, source, cut_into_partitions(source.shards(), 1))
     remote = ClusterEngine(
         data,
         feature_map,
-        pieces,
+        partitioned,
         monitor=Monitor(),
         checkpoint=checkpoint,
         execution=Execution(keep_features=store),

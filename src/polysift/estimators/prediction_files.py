@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from polysift.cluster.backend import ClusterBackend
-from polysift.cluster.held_rows import Pieces
+from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import Partition, cut_into_partitions, partition_sizes
 from polysift.cluster.scheduler import Cluster, LostError, Ref, Scheduler
 from polysift.data.arrow import load_pyarrow
@@ -336,7 +336,7 @@ def _by_workers(
     cluster: Cluster, predictor: Predictor, source: DataSource, parts: Parts, monitor: Monitor
 ) -> None:
     """Have workers read their rows and write their files; nothing of either passes through here."""
-    pieces = Pieces(cluster, source, _partitions(source, cluster.workers))
+    pieces = PartitionedSource(cluster, source, _partitions(source, cluster.workers))
     partitions, sent = pieces.partitions, [cluster.put(predictor)]
 
     def submit(i: int) -> list[Ref]:
@@ -345,15 +345,15 @@ def _by_workers(
 
     def recover(i: int, lost: LostError) -> str:
         if lost.objects:
-            pieces.forget(i)
+            pieces.drop(i)
             sent[0] = cluster.put(predictor)
         return ""
 
     scheduler = Scheduler(cluster, partitions, monitor)
-    for i, _, error in scheduler.visit("prediction", range(len(partitions)), submit, recover):
+    for i, _, error in scheduler.run("prediction", range(len(partitions)), submit, recover):
         if error is not None:
             raise error
-        pieces.forget(i)  # the rows are read once: let the cluster have the room
+        pieces.drop(i)  # the rows are read once: let the cluster have the room
 
 
 def _partitions(source: DataSource, workers: int) -> list[Partition]:
