@@ -29,6 +29,7 @@ class Shaky:
 
     workers, threads, retries = 2, 1, 3
     worker_memory = store_memory = 2**40
+    loss_rate = 0.02  # of the values that are fetched
 
     def __init__(self, seed=None):
         self.store, self.made, self.done, self.losses = {}, [], [], 0
@@ -58,7 +59,9 @@ class Shaky:
 
     def get(self, ref, check):
         check()
-        if self.rng is not None and self.rng.random() < 0.02:  # half of all that was made is gone
+        if (
+            self.rng is not None and self.rng.random() < self.loss_rate
+        ):  # half of all results is gone
             self.losses += 1
             self.lose([ref for ref in self.made if self.rng.random() < 0.5])
         return self._value(ref)

@@ -41,10 +41,10 @@ class ShardTask(Protocol):
 
 
 class Backend(Protocol):
-    """What a fit, a search and a prediction need of the place where they are executed.
+    """Executes the passes of a fit, a search or a prediction over the rows.
 
-    The object is made for one of them (``BackendFactory.open``) and may keep what it has sent or
-    learned until the end. Its methods are called by one thread.
+    An object serves one of these (``BackendFactory.open``), and may keep what it has sent or
+    computed until the end. Its methods are called by one thread.
     """
 
     gathers: bool
