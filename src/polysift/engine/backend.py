@@ -47,15 +47,21 @@ class Backend(Protocol):
     computed until the end. Its methods are called by one thread.
     """
 
-    gathers: bool
-    """Whether every row's label comes to this process. If not, ``TrainingSet.codes`` is empty,
-    unless folds need them, and the engine finds class numbers by ``TrainingSet.encoding``."""
+    @property
+    def gathers(self) -> bool:
+        """Whether every row's label comes to this process.
 
-    workers: int
-    """How many tasks of a cluster run at once; 0 means the threads of this process."""
+        If not, ``TrainingSet.codes`` is empty unless folds need it, and the engine finds class
+        numbers by ``TrainingSet.encoding``.
+        """
 
-    threads: int
-    """The threads of each task; for the forecast of a fit's time."""
+    @property
+    def workers(self) -> int:
+        """How many tasks of a cluster run at once; 0 means the threads of this process."""
+
+    @property
+    def threads(self) -> int:
+        """The threads of each task, for the forecast of a fit's time."""
 
     def survey(
         self, source: DataSource, questions: Questions, pool: Pool, monitor: Monitor
