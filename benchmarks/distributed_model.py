@@ -22,7 +22,7 @@ import ray
 from common import best_time
 from distributed import DEGREE, FEATURES, WORKERS, make_rows, size_of, write_files
 from polysift import RayCluster, open_data
-from polysift.cluster.engine import Pieces
+from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import Partition, cut_into_partitions, partition_sizes
 from polysift.cluster.scheduler import Scheduler
 from polysift.cluster.tasks import survey_partition
@@ -57,7 +57,7 @@ class Rates:
     tasks: float
     """Tasks per second that the driver submits and collects."""
     puts: float
-    """Pieces of the rows per second that the driver cuts and sends."""
+    """Partitions per second that the driver cuts and sends."""
     intake: dict[int, float]
     """Bytes per second of partial sums that the driver takes from the store and adds up."""
     merges: dict[int, float]
@@ -91,7 +91,7 @@ def measure_core(folder: Path, n: int) -> dict[str, float]:
         G = engine.gram().over()[0]
         cholesky = n**3 / 3 / best_time(lambda: factorise(G.copy(), Ridge(1.0)))
         surveyed = stored.n_rows / best_time(lambda: survey(stored, questions, pool))
-        parts = [part for _, _, part in survey_partition(stored, 0, questions, 1)]
+        parts = [part for _, _, part in survey_partition(stored, questions, 0, 1)]
         merge = 1 / best_time(lambda: parts[0].merge(parts[0], n), 10)
         sums = engine.sweep([problem], u)
     return {
@@ -151,7 +151,7 @@ def measure_driver(folder: Path, quick: bool) -> dict[str, Any]:
                 sweep_like, sent[0], sent[1], None, None, i, sent[2], step, returns=4
             )
 
-        for _ in scheduler.visit("sweep", range(count), submit, lambda i, lost: ""):
+        for _ in scheduler.run("sweep", range(count), submit, lambda i, lost: ""):
             pass
         own_bytes.append((loopback_bytes() - before) / count)
 
@@ -166,9 +166,9 @@ def measure_driver(folder: Path, quick: bool) -> dict[str, Any]:
         return 8 * n * n * len(made) / (perf_counter() - began)
 
     def puts() -> None:
-        pieces = Pieces(cluster, source, partitions)
+        rows = PartitionedSource(cluster, source, partitions)
         for i in range(len(partitions)):
-            pieces[i]
+            rows[i]
 
     sweep()
     tasks = count / best_time(sweep, 5)

@@ -39,7 +39,7 @@ def state_of(engine):
 @pytest.mark.parametrize("store", [False, True])
 @pytest.mark.parametrize(("saved", "seed"), [("never", 0), ("folder", 1), ("often", 2)])
 def test_losses_at_any_moment(rows, request, tmp_path, monkeypatch, fold_parts, store, saved, seed):
-    monkeypatch.setattr(held_rows, "LONGEST", 4 if saved == "often" else 1000)
+    monkeypatch.setattr(held_rows, "MAX_REPLAY_STEPS", 4 if saved == "often" else 1000)
     checkpoint = None
     if saved == "folder":
         checkpoint = Checkpoint(tmp_path, {})
@@ -77,7 +77,7 @@ def test_losses_at_any_moment(rows, request, tmp_path, monkeypatch, fold_parts, 
     assert cluster.losses > 0
 
 
-def test_lanes_are_dropped_without_a_pass(rows):
+def test_problems_are_dropped_without_a_pass(rows):
     cluster = Shaky()
     local, remote = engines(rows, cluster, store=True)
     problems, u = (
@@ -93,31 +93,31 @@ def test_lanes_are_dropped_without_a_pass(rows):
     cluster.lose(cluster.made)  # the states are made anew, by sweeps and what drops problems
     np.testing.assert_array_equal(state_of(remote), local.state)
     equal(local.sweep(problems[1:], u[:, :K]), remote.sweep(problems[1:], u[:, :K]))
-    assert all(held.features is not None for held in remote._rows.held)
+    assert all(held.features is not None for held in remote._rows.refs)
 
 
 class TestBudget:
     SHAPE = Shape(4_000_000, 1000, 300, 1, 8, weighted=False, quantiles=False, unit_bytes=10**8)
 
     def test_a_task_reads_shards_as_long_as_those_of_all_rows(self):
-        place = ClusterBackend(Shaky())
-        execution = place.fit_in(10**11, self.SHAPE, 1)
+        backend = ClusterBackend(Shaky())
+        execution = backend.fit_in(10**11, self.SHAPE, 1)
         shard = 62_500 * 1000 * 8
-        assert place.worker_bytes(self.SHAPE, execution) > 4 * self.SHAPE.unit_bytes + shard
+        assert backend.worker_bytes(self.SHAPE, execution) > 4 * self.SHAPE.unit_bytes + shard
 
     def test_workers_take_no_memory_of_this_process(self):
-        place, shape = ClusterBackend(Shaky()), replace(self.SHAPE, centers=2000)
-        few = place.peak_bytes(shape, Execution(1, 4))
-        place.cluster.workers = 1000
-        assert place.peak_bytes(shape, Execution(1, 2000)) == few < 1e9
+        backend, shape = ClusterBackend(Shaky()), replace(self.SHAPE, centers=2000)
+        few = backend.peak_bytes(shape, Execution(1, 4))
+        backend.cluster.workers = 1000
+        assert backend.peak_bytes(shape, Execution(1, 2000)) == few < 1e9
         assert few > 3 * 8 * 2000**2
         assert peak_bytes(replace(shape, rows=1), Execution(1, 2000)) > 60e9
 
     def test_an_attempt_that_does_not_fit_leaves_no_trace(self):
-        place = ClusterBackend(Shaky())
+        backend = ClusterBackend(Shaky())
         shape = replace(self.SHAPE, features=20, problems=1, unit_bytes=0)
-        place.fit_in(10**10, shape, 1)
-        before = place._size
+        backend.fit_in(10**10, shape, 1)
+        before = backend._size
         with pytest.raises(MemoryError, match="in this process"):
-            place.fit_in(10**9, replace(shape, problems=2000), 1)
-        assert place._size == before
+            backend.fit_in(10**9, replace(shape, problems=2000), 1)
+        assert backend._size == before

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from polysift import open_data
 from polysift.cluster.partitions import cut_into_partitions, partition_sizes
-from polysift.cluster.tasks import Keep, RowLabels, Sweep, Task, advance, gram
+from polysift.cluster.tasks import Keep, RowLabels, Sweep, TaskContext, advance, gram
 from polysift.data.labels import find_encoding, label_part
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.budget import Execution
@@ -63,7 +63,7 @@ def test_partitions_cover_all_shards_in_order(m, workers):
         assert firsts == list(range(0, firsts[-1] + 1, size))
 
 
-def test_every_worker_has_some_stretches():
+def test_every_worker_has_some_partitions():
     shards = shard_spans(2_000_000)
     assert len(cut_into_partitions(shards, partition_sizes(shards, 2)[0])) == 8
     assert len(cut_into_partitions(shards, partition_sizes(shards, 16)[0])) == 32
@@ -209,7 +209,7 @@ class TestTasks:
         encoding = find_encoding([label_part(y, w)], None)
         centers = np.random.default_rng(1).random((10, 3))
         map_ = FeatureMap(learn_scaler(None, column_statistics(X, w), None), centers, 2)
-        return source.cut(chosen.shards), Task(map_, 3, 1, encoding), chosen
+        return source.cut(chosen.shards), TaskContext(map_, 3, 1, encoding), chosen
 
     def steps(self):
         u = np.random.default_rng(2).normal(size=(10, 6))
@@ -224,15 +224,19 @@ class TestTasks:
     @pytest.mark.parametrize("threads", [1, 3])
     @pytest.mark.parametrize("store", [False, True])
     def test_a_state_is_made_again_from_its_steps(self, partition, threads, store):
-        source, task, chosen = partition
-        task = Task(task.feature_map, 3, 1, task.encoding, Execution(threads, keep_features=store))
+        source, context, chosen = partition
+        context = TaskContext(
+            context.feature_map, 3, 1, context.encoding, Execution(threads, keep_features=store)
+        )
         first = chosen.first_shard
-        sums, state, labels, features = advance(source, task, None, None, first, 6, *self.steps())
+        sums, state, labels, features = advance(
+            source, context, None, None, first, 6, *self.steps()
+        )
         assert state.shape == (source.n_rows, 3)
         assert (features is not None) == store
         known, kept, t = None, None, 6
         for step in self.steps():
-            found, t, made, features = advance(source, task, known, kept, first, t, step)
+            found, t, made, features = advance(source, context, known, kept, first, t, step)
             t.flags.writeable = False  # as it comes from shared memory
             known, kept = known or made, features if kept is None else kept
         np.testing.assert_array_equal(t, state)
@@ -240,28 +244,28 @@ class TestTasks:
         for one, other in zip(sums, found, strict=True):
             np.testing.assert_array_equal(one[2].r, other[2].r)
 
-    def test_a_gram_matrix_goes_on_within_a_stretch(self, partition):
-        source, task, chosen = partition
+    def test_a_gram_matrix_goes_on_within_a_partition(self, partition):
+        source, context, chosen = partition
         first, n = chosen.first_shard, len(chosen.shards)
-        whole, labels = gram(source, task, None, first, 0)
+        whole, labels = gram(source, context, None, first, 0)
         for skip in range(n):
-            rest, found = gram(source, task, None, first, skip)
+            rest, found = gram(source, context, None, first, skip)
             np.testing.assert_array_equal(found.codes, labels.codes)
             assert sum(count for level, count, _ in rest if level == 0) == n - skip
-        given, same = gram(source, task, labels, first, 0)
+        given, same = gram(source, context, labels, first, 0)
         assert same is labels
         for one, other in zip(whole, given, strict=True):
             np.testing.assert_array_equal(one[2].G, other[2].G)
 
-    def test_cells_and_weights_that_are_given(self, partition, rows):
-        source, task, chosen = partition
+    def test_fold_parts_and_weights_that_are_given(self, partition, rows):
+        source, context, chosen = partition
         codes = rows[1][slice(*chosen.rows)].astype(np.int8)
         fold_parts = np.arange(len(codes)) % 2
         labels = RowLabels(codes, None, fold_parts)
-        task = Task(task.feature_map, 3, 2, None)
-        sums, _ = gram(source, task, labels, chosen.first_joined, 0)
+        context = TaskContext(context.feature_map, 3, 2, None)
+        sums, _ = gram(source, context, labels, chosen.first_joined, 0)
         data = TrainingSet(source, codes, 3)
-        A = (1 + rows[0][slice(*chosen.rows)] @ task.feature_map.centers.T) ** 2
+        A = (1 + rows[0][slice(*chosen.rows)] @ context.feature_map.centers.T) ** 2
         total = sum(part.G for _, _, part in sums)
         for fold_part in (0, 1):
             np.testing.assert_allclose(

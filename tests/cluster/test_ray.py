@@ -314,19 +314,19 @@ class TestLosses:
         X, y, weights = problem
         params = {"random_state": 0, **CONVERGED, "max_iter": 30}
         expected = FPCClassifier(**params).fit(X, y, weights)
-        monkeypatch.setattr(held_rows, "LONGEST", 8)
-        told, get = [], RayWorkers.get
+        monkeypatch.setattr(held_rows, "MAX_REPLAY_STEPS", 8)
+        fetched, get = [], RayWorkers.get
 
         def losing(self, ref, check):
             value = get(self, ref, check)
-            told.append(ref)
-            if len(told) in (30, 61, 90):
+            fetched.append(ref)
+            if len(fetched) in (30, 61, 90):
                 raise LostError("a test says so", objects=True)
             return value
 
         monkeypatch.setattr(RayWorkers, "get", losing)
         same(expected, FPCClassifier(**params, engine="ray").fit(X, y, weights))
-        assert len(told) > 100
+        assert len(fetched) > 100
 
 
 class TestLimits:
@@ -440,22 +440,22 @@ class TestBusy:
         text = "The remote function failed to import on the worker. This may be because [...]"
         text += "\n\nModuleNotFoundError: No module named 'polysift'"
         for cause in (RuntimeError(text), ModuleNotFoundError(name="polysift")):
-            assert "has no module 'polysift'. Install" in str(ray_cluster._own_error(cause))
+            assert "has no module 'polysift'. Install" in str(ray_cluster._task_error(cause))
         other = RuntimeError("something else")
-        assert ray_cluster._own_error(other) is other
+        assert ray_cluster._task_error(other) is other
 
 
 class TestFinding:
-    """Where a cluster is, before Ray spends a quarter of an hour at a door that nobody opens."""
+    """Whether a cluster answers, before Ray tries to reach it for a quarter of an hour."""
 
     @pytest.mark.parametrize("address", ["127.0.0.1:1", "nonsense", "localhost:port"])
     def test_nobody_answers(self, address):
         with pytest.raises(ConnectionError, match=f"No Ray cluster answers at address='{address}'"):
-            ray_cluster.find(address)
+            ray_cluster.find_cluster(address)
 
     def test_one_that_answers(self, four_workers):
         address = four_workers.get_runtime_context().gcs_address
-        assert ray_cluster.find(address)[0] == address
+        assert ray_cluster.find_cluster(address)[0] == address
 
     def test_an_address_of_another(self, four_workers):
         here = four_workers.get_runtime_context().gcs_address

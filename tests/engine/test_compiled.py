@@ -18,7 +18,7 @@ import solving
 from clusters import Shaky
 from polysift import FPCClassifier
 from polysift.cluster.engine import ClusterEngine
-from polysift.cluster.held_rows import Pieces
+from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import cut_into_partitions
 from polysift.data.source import ArraySource
 from polysift.engine import compiled
@@ -176,7 +176,7 @@ def test_same_bits_with_kept_features_threads_and_workers(d, degree, dtype):
     u, lanes = np.full((40, 1), 1e-3), [Problem(40, AdmmUpdate(0.1, 1.7))]
     first = engines(data, feature_map)[1]
     expected, product = swept(first, lanes, u), first.product(lanes, u)
-    pieces = Pieces(Shaky(), data.source, cut_into_partitions(data.source.shards(), 1))
+    pieces = PartitionedSource(Shaky(), data.source, cut_into_partitions(data.source.shards(), 1))
     others = [
         LocalEngine(data, feature_map, Pool(1), Execution(compiled=True, keep_features=True)),
         LocalEngine(data, feature_map, Pool(3), Execution(compiled=True)),

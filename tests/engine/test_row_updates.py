@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from clusters import Shaky
 from oracles import kernel
 from polysift.cluster.engine import ClusterEngine
-from polysift.cluster.held_rows import Pieces
+from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import cut_into_partitions
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.budget import Execution
@@ -287,7 +287,7 @@ def test_same_bits_with_kept_features_threads_and_workers(shape, fused):
     how = {"compiled": fused, "float64": True}
     expected = visited(LocalEngine(data, feature_map, Pool(1), Execution(**how)), lanes, u)
     cluster = Shaky()
-    pieces = Pieces(cluster, data.source, cut_into_partitions(data.source.shards(), 1))
+    pieces = PartitionedSource(cluster, data.source, cut_into_partitions(data.source.shards(), 1))
     others = [
         LocalEngine(data, feature_map, Pool(1), Execution(keep_features=True, **how)),
         LocalEngine(data, feature_map, Pool(3), Execution(**how)),

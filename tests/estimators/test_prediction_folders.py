@@ -1,8 +1,9 @@
-"""Predictions to a folder: the same files whoever writes them, and all of them or none."""
+"""Predictions to a folder: the same files for any engine, and all of them or none."""
 
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import sys
 import threading
@@ -19,16 +20,14 @@ import pandas as pd
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
+from clusters import Shaky
 from polysift import FPCClassifier, FPCClassifierCV, RayCluster, load, open_data, save
+from polysift.cluster.backend import ClusterBackend
+from polysift.cluster.tasks import process_partition
 from polysift.data.source import ArraySource
+from polysift.engine.backend import LocalBackend
 from polysift.estimators import prediction_files
-from polysift.estimators.prediction_files import (
-    Parts,
-    is_folder,
-    predict_partition,
-    unwritten,
-    writing_predictions,
-)
+from polysift.estimators.prediction_files import FolderTask, is_folder, open_file, write_error
 from polysift.runtime.outputs import check_output_folder, part_name, placing, replacing_folder
 from polysift.runtime.progress import Monitor
 
@@ -254,8 +253,8 @@ class TestMistakes:
         assert len(pd.read_csv(out)) == 5
 
     def test_a_worker_that_does_not_see_the_folder(self, rows, tmp_path):
-        parts = Parts(tmp_path / "gone", tmp_path / "out", 1)
-        error = predict_partition(ArraySource(rows), None, parts, 0, 1)
+        task = FolderTask(None, tmp_path / "gone", tmp_path / "out", 1)
+        error = process_partition(ArraySource(rows), task, 0, 1)
         assert isinstance(error, FileNotFoundError)
         assert "out must be in storage that all nodes share" in str(error)
 
@@ -279,7 +278,7 @@ class TestFailures:
 
         def full(path, rows, classes, output):
             if path.name == "part-00004.parquet":
-                raise unwritten(output, OSError(28, "No space left on device"))
+                raise write_error(output, OSError(28, "No space left on device"))
             write(path, rows, classes, output)
 
         monkeypatch.setattr(prediction_files, "write_part", full)
@@ -332,10 +331,10 @@ def test_what_fails_on_closing_is_told(tmp_path, monkeypatch):
 
     path, classes = tmp_path / "out.csv", np.array([0, 1])
     said = pytest.raises(OSError, match=r"written to .*out.csv: .*No space")
-    with said, writing_predictions(path, classes) as writer:
+    with said, open_file(path, classes) as writer:
         monkeypatch.setattr(writer, "close", fail)
     said = pytest.raises(OSError, match="^reading failed$")
-    with said, writing_predictions(path, classes):
+    with said, open_file(path, classes):
         raise OSError("reading failed")
     assert list(tmp_path.iterdir()) == []
 
@@ -363,6 +362,93 @@ class Deadly(Slow):
             (folder / ".part-00007.parquet.0123.partial").write_text("half a file")
             os._exit(1)
         return ArraySource.rows(self, part)
+
+
+class Halves(LocalBackend):
+    """A backend of another kind: tasks are pickled, and get the second half of the shards first."""
+
+    def __init__(self):
+        self.calls = []
+
+    def survey(self, *args):
+        """Survey as this process does."""
+        self.calls.append("survey")
+        return super().survey(*args)
+
+    def process_shards(self, phase, source, task, threads, monitor):
+        """Run a task on each half, and on the first one twice."""
+        shards, middle = source.shards(), len(source.shards()) // 2
+        for first, own in ((middle, shards[middle:]), (0, shards[:middle]), (0, shards[:middle])):
+            sent = pickle.dumps((source.cut(own), task))
+            part, copy = pickle.loads(sent)
+            rows = list(copy(part, first, threads))
+            assert rows == [stop - start for start, stop in own]
+            self.calls.append((phase, first, len(own)))
+
+
+class Opening:
+    """An engine that is no cluster of Ray: any object with ``open()`` will do."""
+
+    def __init__(self, backend):
+        self.backend, self.opened = backend, 0
+
+    def open(self):
+        """Return the backend."""
+        self.opened += 1
+        return self.backend
+
+
+class TestAnEngineOfOnesOwn:
+    """The parameter ``engine`` takes any object with ``open()``, also for predictions."""
+
+    def test_it_writes_the_folder(self, clf, file, expected, tmp_path):
+        engine = Opening(Halves())
+        model = using(clf, engine=engine)
+        model.predict_to(open_data(file), tmp_path / "out", proba=True)
+        assert content(tmp_path / "out") == expected
+        middle = SHARDS // 2
+        assert engine.backend.calls == [
+            ("prediction", middle, SHARDS - middle),
+            ("prediction", 0, middle),
+            ("prediction", 0, middle),
+        ]
+        model.predict_to(open_data(file), tmp_path / "one.csv")
+        assert engine.opened == 1  # a single file is written by this process
+
+    def test_it_fits_and_predicts(self, rows, tmp_path):
+        y, engine = rows[:, 0] > 0.4, Opening(Halves())
+        model = FPCClassifier(2, random_state=0, engine=engine).fit(rows, y)
+        model.predict_to(rows, tmp_path / "out")
+        assert engine.opened == 2 and engine.backend.calls[0] == "survey"
+        local = FPCClassifier(2, random_state=0).fit(rows, y)
+        np.testing.assert_array_equal(model.coef_, local.coef_)
+        local.predict_to(rows, tmp_path / "expected")
+        assert content(tmp_path / "out") == content(tmp_path / "expected")
+
+    def test_its_errors_leave_nothing(self, clf, rows, tmp_path):
+        broken = rows.copy()
+        broken[17_123, 1] = np.nan
+        with pytest.raises(ValueError, match="NaN in column 1, first in row 17123"):
+            using(clf, engine=Opening(Halves())).predict_to(broken, tmp_path / "out")
+        assert os.listdir(tmp_path) == []
+
+    def test_a_backend_that_forgets_some_shards(self, clf, rows, tmp_path):
+        backend = Halves()
+        backend.process_shards = lambda phase, source, task, *_: list(
+            task(source.cut(source.shards()[:3]), 0, 1)
+        )
+        with pytest.raises(FileNotFoundError, match="12 of 15 files are missing .*part-00003"):
+            using(clf, engine=Opening(backend)).predict_to(rows, tmp_path / "out")
+        assert os.listdir(tmp_path) == []
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_a_cluster_that_loses_things(self, clf, file, expected, tmp_path, seed):
+        cluster = Shaky(seed)
+        cluster.loss_rate = 0.5
+        engine = Opening(ClusterBackend(cluster))
+        using(clf, engine=engine).predict_to(open_data(file), tmp_path / "out", proba=True)
+        assert cluster.losses > 0 and set(cluster.done) == {"process_partition"}
+        assert content(tmp_path / "out") == expected
 
 
 class TestWorkers:

@@ -14,7 +14,7 @@ from clusters import Shaky
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier, FPCClassifierCV
 from polysift.cluster.engine import ClusterEngine
-from polysift.cluster.held_rows import Pieces
+from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import cut_into_partitions
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine import budget, compiled
@@ -596,7 +596,7 @@ def test_a_cluster_that_loses_things(rng, store):
     data = TrainingSet(ArraySource(MANY_X), codes, 3, rng.random(len(codes)))
     feature_map = local._work._map
     cluster = Shaky(3)
-    pieces = Pieces(cluster, data.source, cut_into_partitions(data.source.shards(), 1))
+    pieces = PartitionedSource(cluster, data.source, cut_into_partitions(data.source.shards(), 1))
     remote = ClusterEngine(
         data, feature_map, pieces, monitor=Monitor(), execution=Execution(keep_features=store)
     )

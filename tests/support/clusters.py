@@ -1,4 +1,4 @@
-"""A cluster in this process, which loses what it holds, and engines on it."""
+"""A cluster in this process that loses what it holds, and engines on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from polysift.cluster.engine import ClusterEngine
-from polysift.cluster.held_rows import Pieces
+from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import cut_into_partitions
 from polysift.cluster.scheduler import LostError
 from polysift.data.labels import find_encoding, label_part
@@ -29,6 +29,7 @@ class Shaky:
 
     workers, threads, retries = 2, 1, 3
     worker_memory = store_memory = 2**40
+    loss_rate = 0.02  # of the values that are fetched
 
     def __init__(self, seed=None):
         self.store, self.made, self.done, self.losses = {}, [], [], 0
@@ -58,7 +59,9 @@ class Shaky:
 
     def get(self, ref, check):
         check()
-        if self.rng is not None and self.rng.random() < 0.02:  # half of all that was made is gone
+        if (
+            self.rng is not None and self.rng.random() < self.loss_rate
+        ):  # half of all results is gone
             self.losses += 1
             self.lose([ref for ref in self.made if self.rng.random() < 0.5])
         return self._value(ref)
@@ -94,11 +97,11 @@ def engines(rows, cluster, *, fold_parts=False, store=False, checkpoint=None):
     if fold_parts:
         numbers = np.arange(M, dtype=np.int32) % 3 - (np.arange(M) % 7 == 0)
         whole, data = (replace(one, fold_parts=numbers, n_fold_parts=3) for one in (whole, data))
-    pieces = Pieces(cluster, source, cut_into_partitions(source.shards(), 1))
+    partitioned = PartitionedSource(cluster, source, cut_into_partitions(source.shards(), 1))
     remote = ClusterEngine(
         data,
         feature_map,
-        pieces,
+        partitioned,
         monitor=Monitor(),
         checkpoint=checkpoint,
         execution=Execution(keep_features=store),

@@ -1,15 +1,18 @@
-"""A cluster as the backend of a fit: the survey by workers, the engine, and their budgets."""
+"""A cluster as a backend: the survey, the engine and shard tasks by workers, and their memory."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 from polysift.cluster import tasks
 from polysift.cluster.engine import ClusterEngine
-from polysift.cluster.held_rows import Pieces
+from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import Partition, cut_into_partitions, partition_sizes
 from polysift.cluster.scheduler import Cluster, LostError, Ref, Scheduler
 from polysift.data.source import DataSource, TrainingSet
+from polysift.engine.backend import ShardTask
 from polysift.engine.budget import (
     STORED_SHARE,
     Execution,
@@ -27,9 +30,12 @@ from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Pool, TreeSum, shard_spans
 from polysift.runtime.progress import Monitor
 
+MAX_TASK_ROWS_BYTES = 2**28
+"""The most that the rows of a shard task take as numbers: arrays are sent in such parts."""
+
 
 class ClusterBackend:
-    """The workers of a cluster, for one fit or search.
+    """The workers of a cluster, for one fit, search or prediction; see ``Backend``.
 
     Parameters
     ----------
@@ -42,7 +48,7 @@ class ClusterBackend:
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._size: int | None = None  # the longest partition that fits the workers' memory
-        self._pieces: tuple[DataSource, int, Pieces] | None = None
+        self._source: tuple[DataSource, int, PartitionedSource] | None = None
 
     @property
     def workers(self) -> int:
@@ -57,24 +63,10 @@ class ClusterBackend:
     def survey(
         self, source: DataSource, questions: Questions, pool: Pool, monitor: Monitor
     ) -> Survey:
-        """Visit every row once."""
-        pieces = self._pieces_of(source)
-        partitions, sent = pieces.partitions, [self.cluster.put(questions)]
-
-        def submit(i: int) -> list[Ref]:
-            first = partitions[i].first_shard
-            threads = self.cluster.threads
-            return self.cluster.submit(tasks.survey_partition, pieces[i], first, sent[0], threads)
-
-        def recover(i: int, lost: LostError) -> str:
-            if lost.objects:
-                pieces.forget(i)
-                sent[0] = self.cluster.put(questions)
-            return ""
-
-        scheduler = Scheduler(self.cluster, partitions, monitor)
+        """Visit every row once and answer the questions."""
+        rows = self._partitioned(source)
         tree: TreeSum[Survey] = TreeSum(lambda a, b: a.merge(b, questions.n_centers))
-        for _, _, found in scheduler.visit("survey", range(len(partitions)), submit, recover):
+        for _, found in self._run("survey", rows, tasks.survey_partition, questions, monitor):
             for level, count, part in found:
                 tree.push(part, level, count)
         total = tree.result()
@@ -84,7 +76,7 @@ class ClusterBackend:
     def fit_in(
         self, limit: int, shape: Shape, threads: int, *, keep_features: bool = False
     ) -> Execution:
-        """Return how to work where this process and every worker have ``limit`` bytes."""
+        """Return the execution of a fit: this process and each worker may take ``limit`` bytes."""
         execution = Execution(threads, 2 * self.cluster.workers)
         own = self.peak_bytes(shape, execution)
         if own > limit:
@@ -106,7 +98,7 @@ class ClusterBackend:
         *,
         keep_features: bool = False,
     ) -> tuple[Execution, int]:
-        """Return how to execute, and how many candidates to advance at once."""
+        """Return the execution of a search, and how many candidates it advances at once."""
         candidates = max(wanted, 1)
         while candidates > 1:
             try:
@@ -118,9 +110,9 @@ class ClusterBackend:
         return self.fit_in(limit, one, threads, keep_features=keep_features), 1
 
     def peak_bytes(self, shape: Shape, execution: Execution) -> int:
-        """Return the most that this process holds at once, rows' labels aside.
+        """Return the most that this process holds at once, beside the labels of the rows.
 
-        Sums that wait for their turn do so in the object store, however many workers make them.
+        Sums that wait to be added lie in the object store, however many workers make them.
         """
         sums = 1 + tree_levels(len(shard_spans(shape.rows)))
         return peak_bytes(replace(shape, rows=1, unit_bytes=0), Execution(1, 1), sums=sums)
@@ -143,29 +135,74 @@ class ClusterBackend:
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
     ) -> Engine:
-        """Return an engine, whose states are saved under names with ``suffix``."""
+        """Return an engine by the workers."""
         return ClusterEngine(
             data,
             feature_map,
-            self._pieces_of(data.source),
+            self._partitioned(data.source),
             monitor=monitor,
             checkpoint=checkpoint,
             suffix=suffix,
             execution=execution,
         )
 
-    def _pieces_of(self, source: DataSource) -> Pieces:
-        """Return a source cut into partitions; it is cut anew only when they must be shorter."""
+    def process_shards(
+        self, phase: str, source: DataSource, task: ShardTask, threads: int, monitor: Monitor
+    ) -> None:
+        """Run a task on all shards of a source, by workers that read the rows themselves."""
+        rows = PartitionedSource(self.cluster, source, self._task_partitions(source))
+        for i, error in self._run(phase, rows, tasks.process_partition, task, monitor):
+            if error is not None:
+                raise error
+            rows.drop(i)  # they are read once: the cluster needs the room for others
+
+    def _run(
+        self,
+        phase: str,
+        rows: PartitionedSource,
+        function: Callable[..., Any],
+        value: Any,
+        monitor: Monitor,
+    ) -> Iterator[tuple[int, Any]]:
+        """Run ``function(rows, value, first_shard, threads)`` on all partitions; yield results."""
+        partitions, sent = rows.partitions, [self.cluster.put(value)]
+
+        def submit(i: int) -> list[Ref]:
+            first, threads = partitions[i].first_shard, self.cluster.threads
+            return self.cluster.submit(function, rows[i], sent[0], first, threads)
+
+        def recover(i: int, lost: LostError) -> str:
+            if lost.objects:
+                rows.drop(i)
+                sent[0] = self.cluster.put(value)
+            return ""
+
+        scheduler = Scheduler(self.cluster, partitions, monitor)
+        for i, _, result in scheduler.run(phase, range(len(partitions)), submit, recover):
+            yield i, result
+
+    def _partitioned(self, source: DataSource) -> PartitionedSource:
+        """Return the partitions of a source; it is cut again only when they must be shorter."""
         size = self._size or 1
-        if self._pieces is None or self._pieces[:2] != (source, size):
+        if self._source is None or self._source[:2] != (source, size):
             partitions = cut_into_partitions(source.shards(), size)
-            self._pieces = source, size, Pieces(self.cluster, source, partitions)
-        return self._pieces[2]
+            self._source = source, size, PartitionedSource(self.cluster, source, partitions)
+        return self._source[2]
+
+    def _task_partitions(self, source: DataSource) -> list[Partition]:
+        """Return long partitions: a row group on the border of two is decoded by both tasks."""
+        shards, row_bytes = source.shards(), source.dtype.itemsize * source.n_features
+        partitions: list[Partition] = []
+        for size in partition_sizes(shards, self.cluster.workers):
+            partitions = cut_into_partitions(shards, size)
+            if max(part.n_rows for part in partitions) * row_bytes <= MAX_TASK_ROWS_BYTES:
+                break
+        return partitions
 
     def _longest_partition(self, limit: int, shape: Shape) -> int:
-        """Return how many joined spans a worker can take at once, or raise with the knob to turn.
+        """Return how many joined spans a task can have, or raise with the parameter to change.
 
-        Partitions do not grow again once they were cut, so that what the cluster holds stays.
+        Partitions never grow once they are cut, so that what the cluster holds remains of use.
         """
         room = min(limit, self.cluster.worker_memory)
         shards, least = shard_spans(shape.rows), 0
@@ -194,9 +231,9 @@ class ClusterBackend:
     def _task_bytes(self, shape: Shape, partitions: list[Partition]) -> int:
         """Return the most that a task on any of some partitions holds at once."""
         own = replace(shape, rows=max(partition.n_rows for partition in partitions))
-        shard_rows = max(stop - start for s in partitions for start, stop in s.shards)
+        shard_rows = max(stop - start for part in partitions for start, stop in part.shards)
         sums = max(partition.n_sums for partition in partitions)
         threads = self.cluster.threads
         work = Execution(threads, 1 if threads == 1 else 2 * threads)
         most = peak_bytes(own, work, shard_rows=shard_rows, sums=sums)
-        return most + state_bytes(own)  # old and new
+        return most + state_bytes(own)  # the old state beside the new one

@@ -1,6 +1,6 @@
-"""The engine on a cluster: the same sums over rows, added up by workers beside their rows.
+"""The engine on a cluster: the same sums over rows, computed by workers beside their rows.
 
-This process holds no rows: the cluster does (``_holdings``), and here are the verbs.
+The cluster holds the rows and their state (``cluster.held_rows``); this process adds up the sums.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 from polysift.cluster import tasks
-from polysift.cluster.held_rows import Holdings, Pieces, StoredState
+from polysift.cluster.held_rows import HeldRows, HeldState, PartitionedSource
 from polysift.cluster.scheduler import Ref
-from polysift.cluster.tasks import Keep, Sweep, Task
+from polysift.cluster.tasks import Keep, Sweep, TaskContext
 from polysift.data.source import TrainingSet
 from polysift.engine.budget import SERIAL, Execution
 from polysift.engine.local import features_of
@@ -40,12 +40,14 @@ class ClusterEngine:
         The rows; where its codes are empty, workers find them by its encoding.
     feature_map : FeatureMap
         The features.
-    pieces : Pieces
+    source : PartitionedSource
         The rows on the cluster.
     monitor : Monitor
-        Told of the rows done.
+        Progress and the time limit.
     checkpoint : Checkpoint, optional
         Where the Gram matrix is saved while it grows, as the state "gram" with ``suffix``.
+    suffix : str
+        Distinguishes the states of one engine from those of another.
     execution : Execution
         How workers execute tasks.
     """
@@ -54,24 +56,24 @@ class ClusterEngine:
         self,
         data: TrainingSet,
         feature_map: FeatureMap,
-        pieces: Pieces,
+        source: PartitionedSource,
         *,
         monitor: Monitor,
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
         execution: Execution = SERIAL,
     ) -> None:
-        self._data, self._cluster = data, pieces.cluster
+        self._data, self._cluster = data, source.cluster
         self.n_rows = data.source.n_rows
         self._checkpoint, self._suffix = checkpoint, suffix
-        task = Task(
+        context = TaskContext(
             feature_map,
             data.n_classes,
             data.n_fold_parts,
             data.encoding,
             replace(execution, threads=self._cluster.threads),
         )
-        self._rows = Holdings(data, task, pieces, monitor)
+        self._rows = HeldRows(data, context, source, monitor)
         self.features = features_of(data, feature_map)
 
     def total_weight(self, without: int | None = None) -> float:
@@ -92,8 +94,8 @@ class ClusterEngine:
             return rows.submit(tasks.gram, i, rows.labels(i), first, skipped(i), returns=2)
 
         with growing.saved_at_the_end():
-            for i, refs, sums in rows.visit("Gram matrix", left, submit):
-                rows.learn(i, refs[1])
+            for i, refs, sums in rows.run("Gram matrix", left, submit):
+                rows.set_found(i, refs[1])
                 growing.push(sums, len(spans[i][1]) - skipped(i))
         return growing.result()
 
@@ -105,8 +107,8 @@ class ClusterEngine:
             return rows.submit(tasks.pick, i, rows.labels(i), spans[i][0], sent, returns=2)
 
         tree: TreeSum[Picked] = TreeSum(Picked.add)
-        for i, refs, sums in rows.visit_all("sample", draw, submit):
-            rows.learn(i, refs[1])
+        for i, refs, sums in rows.run_on_all("sample", draw, submit):
+            rows.set_found(i, refs[1])
             _push(tree, sums)
         return tree.result()
 
@@ -115,12 +117,11 @@ class ClusterEngine:
         rows = self._rows
 
         def submit(i: int, sent: Ref) -> list[Ref]:
-            known = rows.labels(i), rows.held[i].features, rows.partitions[i].first_shard
-            return rows.submit(tasks.product, i, *known, list(problems), sent, returns=3)
+            return rows.submit(tasks.product, i, *rows.inputs(i), list(problems), sent, returns=3)
 
         tree: TreeSum[FloatArray] = TreeSum(operator.add)
-        for i, refs, sums in rows.visit_all("product", P, submit):
-            rows.learn(i, *refs[1:])
+        for i, refs, sums in rows.run_on_all("product", P, submit):
+            rows.set_found(i, *refs[1:])
             _push(tree, sums)
         return tree.result()
 
@@ -131,12 +132,11 @@ class ClusterEngine:
         rows = self._rows
 
         def submit(i: int, sent: Ref) -> list[Ref]:
-            known = rows.labels(i), rows.held[i].features, rows.partitions[i].first_shard
-            state = rows.start(i), *rows.lineage.refs(rows.held[i].steps)
-            return rows.submit(tasks.curvature, i, *known, problem, number, k, least, sent, *state)
+            args = *rows.inputs(i), problem, number, k, least, sent, *rows.state_and_steps(i)
+            return rows.submit(tasks.curvature, i, *args)
 
         tree: TreeSum[FloatArray] = TreeSum(operator.add)
-        for _, _, sums in rows.visit_all("curvature", T, submit):
+        for _, _, sums in rows.run_on_all("curvature", T, submit):
             _push(tree, sums)
         return tree.result()
 
@@ -148,22 +148,22 @@ class ClusterEngine:
         """Drop the state of all other problems."""
         K = self._data.n_columns
         columns = [problem * K + k for problem in problems for k in range(K)]
-        if len(columns) == self._rows.lineage.columns:
+        if len(columns) == self._rows.log.columns:
             return
         if not columns:
             self.begin(0)
             return
-        self._rows.lineage.append(Keep(columns), len(columns))  # along with the next sweep: no pass
+        self._rows.log.append(Keep(columns))  # done along with the next sweep, without a pass
 
     def sweep(self, problems: Sequence[Problem], u: FloatArray) -> Any:
         """Visit every row with new coefficients, (n, K per problem), and move its state."""
         rows = self._rows
-        rows.lineage.append(Sweep(list(problems), u), rows.lineage.columns)
+        rows.log.append(Sweep(list(problems), u))
         tree: TreeSum[SweepSums] = TreeSum(SweepSums.add)
         for sums in rows.advance("sweep"):
             _push(tree, sums)
-        if self._checkpoint is None and rows.lineage.too_long():
-            rows.secure()
+        if self._checkpoint is None and rows.log.should_be_truncated():
+            rows.truncate_log()
         return tree.result()
 
     def scores(self, problems: Sequence[Problem], coefficients: list[FloatArray]) -> FloatArray:
@@ -174,12 +174,12 @@ class ClusterEngine:
         def submit(i: int, sent: Ref) -> list[Ref]:
             return rows.submit(tasks.scores, i, rows.labels(i), list(problems), sent)
 
-        for i, _, values in rows.visit_all("scores", coefficients, submit):
+        for i, _, values in rows.run_on_all("scores", coefficients, submit):
             out[slice(*rows.partitions[i].rows)] = values
         return out
 
     def sweep_seconds(self) -> float:
-        """Return the time that a sweep of one problem takes, judged by the first shard."""
+        """Return the time that a sweep of one problem takes, extrapolated from the first shard."""
         rows = self._rows
 
         def submit(i: int) -> list[Ref]:
@@ -190,11 +190,11 @@ class ClusterEngine:
         return float(seconds) * self._data.source.n_rows / at_once
 
     def saved(self, checkpoint: Checkpoint, name: str) -> None:
-        """Learn that the state has been saved: from there it would be made again."""
-        self._rows.saved(checkpoint.path(name))
+        """Note that the state has been saved: a lost one is made again from there."""
+        self._rows.set_saved(checkpoint.path(name))
 
     @property
-    def state(self) -> StoredState:
+    def state(self) -> HeldState:
         """The state, as a checkpoint reads and writes it."""
         return self._rows.state
 
@@ -207,6 +207,6 @@ class ClusterEngine:
 
 
 def _push(tree: TreeSum[T], sums: Iterable[Partial[T]]) -> None:
-    """Add what a task has summed to a tree."""
+    """Add the partial sums of a task to a tree."""
     for level, count, total in sums:
         tree.push(total, level, count)

@@ -1,12 +1,11 @@
-"""What a cluster holds of the rows: their source, labels, features and state.
+"""The rows that a cluster holds, as references, and the log that makes a lost state again.
 
-For each partition of shards there are references: to the rows' source, to their labels, and to
-their state, which the next task is given and returns anew. All steps since the state was last safe
-are kept, so that the state of a partition that was lost is made again.
-
-The rows of partitions on a cluster, sent when they are first needed.
-
-How the state of rows on a cluster came about, and how a checkpoint reads and writes it.
+The process that fits a model holds no rows. For each partition it has references to what the
+cluster holds of it (``HeldRows``): the rows themselves, their labels, their features where those
+are kept, and their state. When a node is lost, what was sent from here is sent again, and labels
+and features are computed again from the rows. The state is the result of all steps so far, so the
+steps since it was last saved are kept (``ReplayLog``), and a lost state is made again by replaying
+them. Each task is given the state and the steps that it lacks, and returns the new state.
 """
 
 from __future__ import annotations
@@ -24,16 +23,27 @@ import numpy as np
 from polysift.cluster import tasks
 from polysift.cluster.partitions import Partition
 from polysift.cluster.scheduler import Cluster, LostError, Ref, Scheduler
-from polysift.cluster.tasks import RowLabels, Step, Sweep, Task
+from polysift.cluster.tasks import Keep, RowLabels, Step, Sweep, TaskContext
 from polysift.data.source import DataSource, TrainingSet
 from polysift.runtime.checkpoints import read_rows, write_state
 from polysift.runtime.outputs import TemporaryFolder
 from polysift.runtime.progress import Monitor, WorkersLostError
 from polysift.runtime.types import FloatArray
 
+MAX_REPLAY_STEPS = 50
+"""Steps after which the state is saved, so that a lost one does not take long to make again."""
 
-class Pieces:
-    """The rows of each partition as a source of its own, on the cluster from its first use on."""
+SAVE_INTERVAL_FACTOR = 10
+"""Between two saves lies so many times what a save takes: a tenth of the time goes to saving."""
+
+FREE_DISK_FACTOR = 4
+"""The state is saved to a temporary file where there is room for so many of them."""
+
+logger = logging.getLogger("polysift")
+
+
+class PartitionedSource:
+    """The rows of each partition as a source of its own, sent to the cluster at its first use."""
 
     def __init__(self, cluster: Cluster, source: DataSource, partitions: list[Partition]) -> None:
         self.cluster, self.source, self.partitions = cluster, source, partitions
@@ -44,120 +54,87 @@ class Pieces:
             self._refs[i] = self.cluster.put(self.source.cut(self.partitions[i].shards))
         return self._refs[i]
 
-    def forget(self, i: int) -> None:
-        """Send the rows of a partition anew when they are needed next."""
+    def drop(self, i: int) -> None:
+        """Drop the reference to a partition; its rows are sent again when they are needed."""
         self._refs.pop(i, None)
 
 
-LONGEST = 50
-"""Steps after which a state is brought to safety, lest a lost one take long to make again."""
-
-SHARE = 10
-"""That shall take a tenth of the time at most."""
-
-
-class Lineage:
-    """The steps since the state was last safe: what a lost one is made from again.
+class ReplayLog:
+    """The steps of the state since it was last saved, from which a lost state is made again.
 
     Parameters
     ----------
     cluster : Cluster
-        Where the steps are sent, once each.
+        Where each step is sent, once.
     columns : int
         The columns of the state.
-    path : path, optional
-        The file with the state at the beginning; by default it is t = 1.
-    owner : object, optional
-        Kept as long as the file is needed.
-    cost : float, default=0
-        The seconds it took to write it.
+    saved : path, optional
+        The file with the state before the first step; by default that is t = 1.
+    folder : TemporaryFolder, optional
+        The folder of that file, kept as long as the log.
+    save_seconds : float, default=0
+        The time it took to write the file.
+
+    Attributes
+    ----------
+    columns : int
+        The columns of the state after all steps.
+    max_steps : int
+        The steps after which the state should be saved.
     """
 
     def __init__(
         self,
         cluster: Cluster,
         columns: int,
-        path: Path | None = None,
+        saved: Path | None = None,
         *,
-        owner: object = None,
-        cost: float = 0.0,
+        folder: TemporaryFolder | None = None,
+        save_seconds: float = 0.0,
     ) -> None:
-        self._cluster, self._path, self._owner = cluster, path, owner
-        self._first_columns = self.columns = columns
+        self._cluster, self._saved, self._folder = cluster, saved, folder
+        self._initial_columns = self.columns = columns
         self._steps: list[Step] = []
         self._refs: list[Ref] = []
-        self._due = perf_counter() + SHARE * cost
-        self.longest = LONGEST
+        self._next_save = perf_counter() + SAVE_INTERVAL_FACTOR * save_seconds
+        self.max_steps = MAX_REPLAY_STEPS
 
     def __len__(self) -> int:
         return len(self._steps)
 
-    def append(self, step: Step, columns: int) -> None:
-        """Add a step, after which the state has so many columns."""
+    def append(self, step: Step) -> None:
+        """Add a step, and send it to the cluster."""
         self._steps.append(step)
         self._refs.append(self._cluster.put(step))
-        self.columns = columns
+        if isinstance(step, Keep):
+            self.columns = len(step.columns)
 
-    def refs(self, after: int) -> list[Ref]:
-        """Return the steps but for the first ones."""
-        return self._refs[after:]
+    def refs(self, done: int) -> list[Ref]:
+        """Return the steps after the first ``done``."""
+        return self._refs[done:]
 
-    def sweeps(self, after: int) -> bool:
-        """Return whether there is a sweep among the steps but for the first ones."""
-        return any(isinstance(step, Sweep) for step in self._steps[after:])
+    def has_sweep(self, done: int) -> bool:
+        """Return whether there is a sweep after the first ``done`` steps."""
+        return any(isinstance(step, Sweep) for step in self._steps[done:])
 
-    def send_again(self) -> None:
-        """Send all steps anew."""
+    def resend(self) -> None:
+        """Send all steps again."""
         self._refs = [self._cluster.put(step) for step in self._steps]
 
-    def start(self, partition: Partition) -> Ref:
-        """Return the state of a partition at the beginning, or the number of columns of t = 1."""
-        if self._path is None:
-            return self._first_columns
-        return self._cluster.put(read_rows(self._path, "state", partition.rows))
+    def initial_state(self, partition: Partition) -> Ref:
+        """Return the state of a partition before the first step, for t = 1 its columns' number."""
+        if self._saved is None:
+            return self._initial_columns
+        return self._cluster.put(read_rows(self._saved, "state", partition.rows))
 
-    def too_long(self) -> bool:
-        """Return whether the state should be brought to safety."""
-        return len(self._steps) >= self.longest and perf_counter() >= self._due
-
-
-class StoredState:
-    """The state of all rows as ``RowBlocks``: a block is a partition's."""
-
-    dtype = np.dtype(float)
-
-    def __init__(
-        self,
-        partitions: list[Partition],
-        columns: int,
-        get: Callable[[int], FloatArray],
-        put: Callable[[int, FloatArray], None],
-    ) -> None:
-        self._partitions, self._get, self._put = partitions, get, put
-        self.shape = (partitions[-1].rows[1], columns)
-
-    def read(self) -> Iterator[FloatArray]:
-        """Yield the state of each partition."""
-        for i in range(len(self._partitions)):
-            yield self._get(i)
-
-    def write(self) -> Iterator[FloatArray]:
-        """Yield an empty block for each partition; filled, it becomes its state."""
-        for i, partition in enumerate(self._partitions):
-            block = np.empty((partition.n_rows, self.shape[1]))
-            yield block
-            self._put(i, block)
-
-
-SPARE = 4
-"""A state goes to a temporary file where there is room for so many of them."""
-
-logger = logging.getLogger("polysift")
+    def should_be_truncated(self) -> bool:
+        """Return whether it is time to save the state and to begin a new log."""
+        return len(self._steps) >= self.max_steps and perf_counter() >= self._next_save
 
 
 @dataclass
-class Held:
-    """What the cluster holds of a partition's rows; the state is that after so many steps."""
+class PartitionRefs:
+    """References to what the cluster holds of a partition; the state is that after ``steps``."""
 
     labels: Ref = None
     features: Ref = None
@@ -165,186 +142,217 @@ class Held:
     steps: int = 0
 
 
-class Holdings:
-    """What a cluster holds, and who has tasks done with it.
+class HeldRows:
+    """The rows of a training set on a cluster, and the tasks over their partitions.
 
     Parameters
     ----------
     data : TrainingSet
         The rows; where its codes are empty, workers find them by its encoding.
-    task : Task
+    context : TaskContext
         What all tasks must know.
-    pieces : Pieces
+    source : PartitionedSource
         The rows on the cluster.
     monitor : Monitor
-        Told of the rows done.
+        Progress and the time limit.
 
     Attributes
     ----------
     partitions : list of Partition
         The partitions.
-    held : list of Held
+    refs : list of PartitionRefs
         What the cluster holds of each.
-    lineage : Lineage
-        The steps since the state was last safe.
+    log : ReplayLog
+        The steps since the state was last saved.
     """
 
-    def __init__(self, data: TrainingSet, task: Task, pieces: Pieces, monitor: Monitor) -> None:
-        self._data, self._task, self._pieces = data, task, pieces
-        self._cluster, self.partitions = pieces.cluster, pieces.partitions
-        self._crew = Scheduler(self._cluster, self.partitions, monitor)
-        self._task_ref = self._cluster.put(task)
-        self.held = [Held() for _ in self.partitions]
-        self.lineage = Lineage(self._cluster, 0)
+    def __init__(
+        self, data: TrainingSet, context: TaskContext, source: PartitionedSource, monitor: Monitor
+    ) -> None:
+        self._data, self._context, self._source = data, context, source
+        self._cluster, self.partitions = source.cluster, source.partitions
+        self._scheduler = Scheduler(self._cluster, self.partitions, monitor)
+        self._context_ref = self._cluster.put(context)
+        self.refs = [PartitionRefs() for _ in self.partitions]
+        self.log = ReplayLog(self._cluster, 0)
 
-    def begin(self, columns: int) -> None:
-        """Make a state of so many columns: t = 1."""
-        self._restart(Lineage(self._cluster, columns))
-        for held in self.held:
-            held.state = None
+    # Tasks.
 
-    def saved(self, path: Path) -> None:
-        """Learn that the state has been saved in a file: from there it would be made again."""
-        self._restart(Lineage(self._cluster, self.lineage.columns, path))
+    def submit(self, task: Callable[..., Any], i: int, *args: Any, returns: int = 1) -> list[Ref]:
+        """Submit a task on the rows of a partition; return references to what it returns."""
+        return self._cluster.submit(
+            task, self._source[i], self._context_ref, *args, returns=returns
+        )
 
-    @property
-    def state(self) -> StoredState:
-        """The state, as a checkpoint reads and writes it."""
-        return StoredState(self.partitions, self.lineage.columns, self._state_of, self._put_state)
-
-    def visit(
+    def run(
         self, phase: str, numbers: Sequence[int], submit: Callable[[int], list[Ref]]
     ) -> Iterator[tuple[int, list[Ref], Any]]:
-        """Have a task done for some partitions; yield their numbers, references and results."""
-        return self._crew.visit(phase, numbers, submit, self._recover)
+        """Run a task on some partitions; yield their numbers, references and results."""
+        return self._scheduler.run(phase, numbers, submit, self._recover)
 
-    def visit_all(
+    def run_on_all(
         self, phase: str, value: Any, submit: Callable[[int, Ref], list[Ref]]
     ) -> Iterator[tuple[int, list[Ref], Any]]:
-        """Have a task done for every partition, which gets a value that is sent once."""
+        """Run a task on every partition, with a value that is sent to the cluster once."""
         sent = [self._cluster.put(value)]
 
         def recover(i: int, lost: LostError) -> str:
             sent[0] = self._cluster.put(value)
             return self._recover(i, lost)
 
-        everywhere = range(len(self.partitions))
-        return self._crew.visit(phase, everywhere, lambda i: submit(i, sent[0]), recover)
+        numbers = range(len(self.partitions))
+        return self._scheduler.run(phase, numbers, lambda i: submit(i, sent[0]), recover)
 
     def result(self, phase: str, i: int, submit: Callable[[int], list[Ref]]) -> Any:
-        """Have a task done for one partition; return its result."""
-        return self._crew.result(phase, i, submit, self._recover)[1]
-
-    def submit(self, task: Callable[..., Any], i: int, *args: Any, returns: int = 1) -> list[Ref]:
-        """Hand a task over, with the rows of a partition; return references to what it returns."""
-        return self._cluster.submit(task, self._pieces[i], self._task_ref, *args, returns=returns)
+        """Run a task on one partition; return its result."""
+        return self._scheduler.result(phase, i, submit, self._recover)[1]
 
     def labels(self, i: int) -> Ref:
-        """Return the labels of a partition: sent from here, or None where a task will find them."""
-        held = self.held[i]
-        if held.labels is None and len(self._data.codes):
-            held.labels = self._cluster.put(_labels_of(self._data, self.partitions[i]))
-        return held.labels
+        """Return the labels of a partition, sent from here, or None where the task finds them."""
+        refs = self.refs[i]
+        if refs.labels is None and len(self._data.codes):
+            refs.labels = self._cluster.put(_labels_of(self._data, self.partitions[i]))
+        return refs.labels
 
-    def start(self, i: int) -> Any:
-        """Return the state of a partition to go on from, as a task takes it."""
-        state = self.held[i].state
-        return self.lineage.start(self.partitions[i]) if state is None else state
+    def inputs(self, i: int) -> tuple[Ref, Ref, int]:
+        """Return the labels and the features of a partition, and the number of its first shard."""
+        return self.labels(i), self.refs[i].features, self.partitions[i].first_shard
 
-    def learn(self, i: int, labels: Ref, features: Ref = None) -> None:
-        """Keep what a task has found of a partition, where it was not known."""
-        held = self.held[i]
-        if held.labels is None:
-            held.labels = labels
-        if held.features is None and self._task.execution.keep_features:
-            held.features = features
+    def set_found(self, i: int, labels: Ref, features: Ref = None) -> None:
+        """Keep the labels and features that a task has found, where they were not known."""
+        refs = self.refs[i]
+        if refs.labels is None:
+            refs.labels = labels
+        if refs.features is None and self._context.execution.keep_features:
+            refs.features = features
+
+    # The state.
+
+    def begin(self, columns: int) -> None:
+        """Begin with a new state of so many columns: t = 1."""
+        self._begin_log(ReplayLog(self._cluster, columns))
+        for refs in self.refs:
+            refs.state = None
+
+    def state_and_steps(self, i: int) -> list[Ref]:
+        """Return the state of a partition as a task takes it, and the steps that it lacks."""
+        return [self._state_ref(i), *self.log.refs(self.refs[i].steps)]
 
     def advance(self, phase: str) -> Iterator[Any]:
         """Take the state of every partition through the steps that it lacks; yield the sums."""
-        behind = [i for i, held in enumerate(self.held) if held.steps < len(self.lineage)]
-        for i, refs, sums in self._crew.visit(phase, behind, self._submit_steps, self._recover):
-            held = self.held[i]
-            if held.labels is None:
-                held.labels = refs[2]
-            if (
-                held.features is None
-                and self._task.execution.keep_features
-                and self.lineage.sweeps(held.steps)
-            ):
-                held.features = refs[3]
-            held.state, held.steps = refs[1], len(self.lineage)
+        behind = [i for i, refs in enumerate(self.refs) if refs.steps < len(self.log)]
+
+        def submit(i: int) -> list[Ref]:
+            args = *self.inputs(i), *self.state_and_steps(i)
+            return self.submit(tasks.advance, i, *args, returns=4)
+
+        for i, (_, state, labels, features), sums in self.run(phase, behind, submit):
+            refs = self.refs[i]
+            # Without a sweep the task has computed no features to keep.
+            self.set_found(i, labels, features if self.log.has_sweep(refs.steps) else None)
+            refs.state, refs.steps = state, len(self.log)
             yield sums
 
-    def _submit_steps(self, i: int) -> list[Ref]:
-        held, first = self.held[i], self.partitions[i].first_shard
-        steps = self.lineage.refs(held.steps)
-        known = self.labels(i), held.features
-        return self.submit(tasks.advance, i, *known, first, self.start(i), *steps, returns=4)
+    @property
+    def state(self) -> HeldState:
+        """The state, as a checkpoint reads and writes it."""
+        return HeldState(self)
 
-    def _recover(self, i: int, lost: LostError) -> str:
-        """Send anew what was sent from here, and let go of what tasks had made, if any is gone."""
-        if not lost.objects:
-            return ""
-        held = self.held[i]
-        again = held.steps if held.state is not None else 0
-        self.held[i] = Held()
-        self._pieces.forget(i)
-        self._task_ref = self._cluster.put(self._task)
-        self.lineage.send_again()
-        return f"Their state is made again by {again} sweeps." if again else ""
-
-    def _state_of(self, i: int) -> FloatArray:
-        """Return the state of a partition, after all steps, and made again if it is lost."""
+    def state_of(self, i: int) -> FloatArray:
+        """Return the state of a partition after all steps, made again where it is lost."""
         partition = self.partitions[i]
-        if not self.lineage.columns:
+        if not self.log.columns:
             return np.empty((partition.n_rows, 0))
         for _ in range(1 + self._cluster.retries):
-            if self.held[i].steps < len(self.lineage):
+            if self.refs[i].steps < len(self.log):
                 for _ in self.advance("sweep"):
                     pass
-            start = self.start(i)
-            if isinstance(start, int):
-                return np.ones((partition.n_rows, start))
+            ref = self._state_ref(i)
+            if isinstance(ref, int):
+                return np.ones((partition.n_rows, ref))
             try:
-                return np.asarray(self._cluster.get(start, lambda: None))
+                return np.asarray(self._cluster.get(ref, lambda: None))
             except LostError as lost:
                 logger.warning("The state of %s was lost, since %s.", partition, lost.reason)
                 self._recover(i, lost)
         raise WorkersLostError(f"The state of {partition} is lost as often as it is made.")
 
-    def _put_state(self, i: int, state: FloatArray) -> None:
-        self.held[i].state = self._cluster.put(state)
+    def set_state(self, i: int, state: FloatArray) -> None:
+        """Replace the state of a partition."""
+        self.refs[i].state = self._cluster.put(state)
 
-    def _restart(self, lineage: Lineage) -> None:
-        self.lineage = lineage
-        for held in self.held:
-            held.steps = 0
+    def set_saved(self, path: Path) -> None:
+        """Begin a new log with the state that was saved in a file, after all steps."""
+        self._begin_log(ReplayLog(self._cluster, self.log.columns, path))
 
-    def secure(self) -> None:
-        """Bring the state to a file of this process, so that the steps up to here can go."""
-        folder, began, columns = TemporaryFolder(), perf_counter(), self.lineage.columns
+    def truncate_log(self) -> None:
+        """Save the state to a temporary file of this process, and begin a new log with it."""
+        folder, began, columns = TemporaryFolder(), perf_counter(), self.log.columns
         path, size = folder.path / "state", 8 * self._data.source.n_rows * columns
         try:
-            if shutil.disk_usage(folder.path).free < SPARE * size:
+            if shutil.disk_usage(folder.path).free < FREE_DISK_FACTOR * size:
                 raise OSError(f"{size:,} bytes are too many for the room that is left there")
             write_state(path, {"state": self.state}, {})
         except OSError as error:
             logger.warning(
-                "The state is not brought to %s (%s): after a loss it would be made again by %d "
+                "The state is not saved to %s (%s): after a loss it would be made again by %d "
                 "sweeps. Set checkpoint to have it saved elsewhere.",
                 folder.path.parent,
                 error,
-                len(self.lineage),
+                len(self.log),
             )
-            self.lineage.longest *= 2
+            self.log.max_steps *= 2
             return
-        cost = perf_counter() - began
-        self._restart(Lineage(self._cluster, columns, path, owner=folder, cost=cost))
+        seconds = perf_counter() - began
+        log = ReplayLog(self._cluster, columns, path, folder=folder, save_seconds=seconds)
+        self._begin_log(log)
+
+    def _begin_log(self, log: ReplayLog) -> None:
+        self.log = log
+        for refs in self.refs:
+            refs.steps = 0
+
+    def _state_ref(self, i: int) -> Ref:
+        state = self.refs[i].state
+        return self.log.initial_state(self.partitions[i]) if state is None else state
+
+    def _recover(self, i: int, lost: LostError) -> str:
+        """Send again what was sent from here, and drop what tasks have made, if any is lost."""
+        if not lost.objects:
+            return ""
+        refs = self.refs[i]
+        replayed = refs.steps if refs.state is not None else 0
+        self.refs[i] = PartitionRefs()
+        self._source.drop(i)
+        self._context_ref = self._cluster.put(self._context)
+        self.log.resend()
+        return f"Their state is made again by {replayed} sweeps." if replayed else ""
+
+
+class HeldState:
+    """The state of all rows as ``RowBlocks``, a block for each partition."""
+
+    dtype = np.dtype(float)
+
+    def __init__(self, rows: HeldRows) -> None:
+        self._rows = rows
+        self.shape = (rows.partitions[-1].rows[1], rows.log.columns)
+
+    def read(self) -> Iterator[FloatArray]:
+        """Yield the state of each partition."""
+        for i in range(len(self._rows.partitions)):
+            yield self._rows.state_of(i)
+
+    def write(self) -> Iterator[FloatArray]:
+        """Yield an empty block for each partition; filled, it becomes its state."""
+        for i, partition in enumerate(self._rows.partitions):
+            block = np.empty((partition.n_rows, self.shape[1]))
+            yield block
+            self._rows.set_state(i, block)
 
 
 def _labels_of(data: TrainingSet, partition: Partition) -> RowLabels:
     rows = slice(*partition.rows)
     weights = None if data.weights is None else data.weights[rows]
-    return RowLabels(
-        data.codes[rows], weights, None if data.fold_parts is None else data.fold_parts[rows]
-    )
+    fold_parts = None if data.fold_parts is None else data.fold_parts[rows]
+    return RowLabels(data.codes[rows], weights, fold_parts)

@@ -1,4 +1,4 @@
-"""Partitions: runs of neighbouring shards, each of which is one worker's task at a time."""
+"""Partitions of the rows: runs of neighbouring shards, each of which is the data of one task."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from polysift.engine.shard_features import joined_spans
 from polysift.runtime.parallel import FAN_IN, Span, partial_sums
 
-SHORT = 2**16
-"""Rows below which a task takes so little time that its way to a worker counts."""
+SHORT_TASK_ROWS = 2**16
+"""Rows below which a task is so short that the time to submit it counts."""
 
-MANY = 1024
-"""Partitions beyond which the process that hands them out takes longer than the workers gain."""
+MAX_PARTITIONS = 1024
+"""Partitions beyond which submitting the tasks takes longer than the workers gain."""
 
-LONGEST = 64
-"""The most joined spans of a partition, lest a task take too long: some million rows."""
+MAX_JOINED_SPANS = 64
+"""Joined spans of a partition, at most, so that no task takes long: some million rows."""
 
 
 @dataclass(frozen=True)
 class Partition:
-    """Neighbouring shards.
+    """A run of neighbouring shards.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Partition:
     first_shard : int
         The number of the first of them.
     joined : list of (int, int)
-        The same rows in the spans of a Gram matrix by fold parts.
+        The spans of a Gram matrix by fold parts, over the same rows.
     first_joined : int
         The number of the first of those.
     """
@@ -50,7 +50,7 @@ class Partition:
 
     @property
     def n_sums(self) -> int:
-        """How many sums over its shards, or joined spans, the tree of all sums needs at most."""
+        """The most sums over its shards, or joined spans, that the tree of all sums needs."""
         spans = (self.first_shard, len(self.shards)), (self.first_joined, len(self.joined))
         return max(len(partial_sums(first, range(count), max)) for first, count in spans)
 
@@ -59,34 +59,34 @@ class Partition:
 
 
 def partition_sizes(shards: list[Span], workers: int) -> list[int]:
-    """Return how many joined spans a partition may take, the most first; 1 comes last.
+    """Return how many joined spans a partition may have, in decreasing order down to 1.
 
-    The longer the partitions, the fewer tasks and sums there are; but each worker should have four
-    of them, since their times differ. Two will do where they are short, so that handing out a task
-    counts, or where one is a run of eight, 64, ... spans, of which the tree needs but one sum. Who
-    hands out the tasks and takes in the sums is one process, so many workers have to share few.
+    The longer the partitions, the fewer tasks and sums there are. But each worker should have four
+    of them, since their times differ; two where they are so short that submitting a task counts, or
+    where one is a run of eight, 64, ... spans, of which the tree needs but one sum. One process
+    submits all tasks and adds up their sums, so with many workers there are fewer of them for each.
     """
     joined = joined_spans(shards)
     count, rows = len(joined), shards[-1][1]
 
-    def each(size: int) -> int:
-        return 2 if rows / count * size < SHORT else 4
+    def per_worker(size: int) -> int:
+        return 2 if rows / count * size < SHORT_TASK_ROWS else 4
 
     size = 1
-    while count >= each(2 * size) * workers * 2 * size:
+    while count >= per_worker(2 * size) * workers * 2 * size:
         size *= 2
     whole = 1
     while count >= 2 * workers * FAN_IN * whole:
         whole *= FAN_IN
     longest = max(size, whole)
-    while count > MANY * longest:
+    while count > MAX_PARTITIONS * longest:
         longest *= 2
-    longest = min(longest, LONGEST)
+    longest = min(longest, MAX_JOINED_SPANS)
     return [2**k for k in reversed(range(longest.bit_length()))]
 
 
 def cut_into_partitions(shards: list[Span], size: int) -> list[Partition]:
-    """Cut shards into partitions of so many joined spans."""
+    """Cut shards into partitions of ``size`` joined spans each."""
     joined = joined_spans(shards)
     numbers = {start: number for number, (start, _) in enumerate(shards)}
     starts = [*(numbers[start] for start, _ in joined), len(shards)]

@@ -1,4 +1,4 @@
-"""A Ray Dataset as a source: each block is a unit, and stays where Ray keeps it."""
+"""A Ray Dataset as a source: each block is a unit, and stays in Ray's object store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def open_dataset(dataset: Any, roles: Roles) -> DataSource:
     """Return the rows of a ``ray.data.Dataset``, which is executed here, once.
 
     Its blocks lie in Ray's object store, in the order of the Dataset, as long as the source lives.
-    This process learns their sizes and types; their rows go to whoever works on them.
+    This process gets their sizes and types; the rows go to the workers that read them.
     """
     load_pyarrow()
     with _quiet_and_in_order(dataset):
@@ -40,15 +40,15 @@ def open_dataset(dataset: Any, roles: Roles) -> DataSource:
         _refuse_arrays(schema.field(name))
     source = ArrowSource(_units(refs, counts, schema), schema, features, target, weight)
     if arrow:
-        # Such a block is mapped from the store, beside which Ray reckons the memory of workers. One
-        # of pandas is turned into Arrow by whoever loads it, and counts like a part of a file.
+        # Such a block is mapped from the store, which Ray does not count as memory of a worker. One
+        # of pandas is converted by the task that loads it, and counts like a part of a file.
         source.unit_bytes = 0
     return source
 
 
 @contextmanager
 def _quiet_and_in_order(dataset: Any) -> Iterator[None]:
-    """Have a Dataset keep the order of its rows, and draw and print nothing but warnings."""
+    """Have a Dataset keep the order of its rows, and print nothing but warnings."""
     context = dataset.context
     options, bars = context.execution_options, context.enable_progress_bars
     in_order = options.preserve_order
@@ -69,15 +69,15 @@ def _quiet_and_in_order(dataset: Any) -> Iterator[None]:
 
 
 def _is_warning(record: logging.LogRecord) -> bool:
-    # That there is no progress bar is a warning, too.
+    # Ray also warns that there is no progress bar.
     return record.levelno >= logging.WARNING and ".progress" not in record.name
 
 
 def _schema(declared: Any, refs: list[Any], counts: list[int]) -> tuple[Any, bool]:
     """Return the columns of a Dataset, and whether its blocks are Arrow's.
 
-    Ray declares those of the first block. Where they are not Arrow's, or it has no rows to tell a
-    type from, the first block with rows is asked.
+    Ray declares those of the first block. Where they are not Arrow's, or that block has no rows to
+    infer a type from, those of the first block with rows are taken.
     """
     import pyarrow as pa
 
@@ -97,7 +97,7 @@ def _type_of(block: Any, name: str) -> Any:
 
     try:
         return _column(block, name).type
-    except ValueError:  # it matters where the column is used, and is raised again there
+    except ValueError:  # raised again where the column is used
         return pa.null()
 
 
@@ -123,7 +123,7 @@ def _units(refs: list[Any], counts: list[int], schema: Any) -> list[Unit]:
     units, first = [], 0
     for number, (ref, rows) in enumerate(zip(refs, counts, strict=True)):
         if rows:
-            # Not resident: a piece that is cut out takes along the reference, not the rows.
+            # Not resident: a partition that is sent takes along the reference, not the rows.
             units.append(Unit(rows, NAME, first, partial(_load, ref, number, schema)))
         first += rows
     return units
@@ -139,7 +139,7 @@ def _load(ref: Any, number: int, schema: Any, columns: list[str]) -> Any:
 
 
 def _get_block(ref: Any, number: int) -> Any:
-    """Return a block, which Ray brings here, or makes again, where it must."""
+    """Return a block, which Ray transfers or computes again where necessary."""
     ray = load_ray()
     failures, gone = ray.exceptions, f"{NAME} went with the Ray cluster that held it: open it anew."
     if not ray.is_initialized():  # or else Ray would start a cluster now

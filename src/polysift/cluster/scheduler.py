@@ -1,7 +1,8 @@
 """Tasks over partitions of rows, by workers that may be lost.
 
-What a worker was doing when it was lost is done again by another, from what this process knows. A
-few losses of the same task are borne, then it is an error.
+``Cluster`` is what another kind of cluster must implement. The ``Scheduler`` runs a task on many
+partitions and does it again where a worker is lost, from what this process knows; when the same
+task is lost more often than ``retries`` allows, that is an error.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from polysift.cluster.partitions import Partition
 from polysift.runtime.progress import Monitor, WorkersLostError
 
 Ref = Any
-"""A value on the cluster."""
+"""A reference to a value on the cluster."""
 
 logger = logging.getLogger("polysift")
 
 
 class LostError(Exception):
-    """A task was not finished, for no fault of its own.
+    """A task was not finished, through no fault of its own.
 
     Attributes
     ----------
     reason : str
         What happened.
     objects : bool
-        Whether a value that it needed is gone, too.
+        Whether a value that the task needs is lost, too.
     """
 
     def __init__(self, reason: str, *, objects: bool = False) -> None:
@@ -46,7 +47,7 @@ class Cluster(Protocol):
     """The bytes that each task may take of its machine."""
 
     store_memory: int
-    """The bytes that values on the cluster may take, all in all."""
+    """The bytes that all values on the cluster may take together."""
 
     threads: int
     """The threads of a task."""
@@ -58,52 +59,52 @@ class Cluster(Protocol):
         """Send a value, once for all tasks that get it."""
 
     def submit(self, task: Callable[..., Any], *args: Any, returns: int = 1) -> list[Ref]:
-        """Have a task done; it gets the values of references among ``args``."""
+        """Submit a task, which gets the values of references among ``args``."""
 
     def get(self, ref: Ref, check: Callable[[], None]) -> Any:
-        """Return a value, calling ``check`` while it is not there; raise ``LostError``."""
+        """Return a value, calling ``check`` while it is not ready; raise ``LostError``."""
 
     def forget(self, refs: Sequence[Ref]) -> None:
-        """Learn that nobody wants these results any more, nor their errors."""
+        """Discard results that are no longer wanted, and their errors."""
 
 
 class Scheduler:
-    """The workers of a cluster, going over partitions.
+    """Runs tasks over partitions on the workers of a cluster.
 
     Parameters
     ----------
     cluster : Cluster
         The workers.
     partitions : list of Partition
-        The rows.
+        The partitions of the rows.
     monitor : Monitor
-        Told of the rows done.
+        Progress and the time limit.
     """
 
     def __init__(self, cluster: Cluster, partitions: list[Partition], monitor: Monitor) -> None:
         self._cluster, self._partitions, self._monitor = cluster, partitions, monitor
 
-    def visit(
+    def run(
         self,
         phase: str,
         numbers: Sequence[int],
         submit: Callable[[int], list[Ref]],
         recover: Callable[[int, LostError], str],
     ) -> Iterator[tuple[int, list[Ref], Any]]:
-        """Have a task done for each of some partitions; yield their results in this order.
+        """Run a task on some partitions; yield number, references and result of each, in order.
 
         Parameters
         ----------
         phase : str
-            What it is, for the progress bar and the log.
+            The name of the task, for the progress bar and the log.
         numbers : sequence of int
-            The partitions, by their numbers.
+            The numbers of the partitions.
         submit : callable
-            Takes such a number and returns the references of the task's results; the value of the
-            first is yielded along with them.
+            Takes the number of a partition, submits the task and returns the references to its
+            results; the value of the first is the one that is yielded.
         recover : callable
-            Takes such a number and the loss before a task is submitted again, and returns what else
-            will be done again.
+            Takes the number of a partition and the ``LostError`` before its task is submitted
+            again; returns what else must be done again, for the log.
         """
         rows = [self._partitions[i].n_rows for i in numbers]
         parts = zip(rows, self._in_order(phase, numbers, submit, recover), strict=True)
@@ -117,7 +118,7 @@ class Scheduler:
         recover: Callable[[int, LostError], str],
     ) -> Iterator[tuple[int, list[Ref], Any]]:
         waiting: deque[tuple[int, list[Ref]]] = deque()
-        in_flight = 2 * self._cluster.workers  # so none is idle, and few results wait at a time
+        in_flight = 2 * self._cluster.workers  # no worker is idle, and few results wait at a time
         left = iter(numbers)
         try:
             while True:
@@ -142,21 +143,21 @@ class Scheduler:
         recover: Callable[[int, LostError], str],
         refs: list[Ref] | None = None,
     ) -> tuple[list[Ref], Any]:
-        """Return the result of a task, done again as often as it takes and is borne.
+        """Return references and result of the task on one partition, repeated where it is lost.
 
-        ``refs`` are those of a task that was submitted before; see ``visit`` for the rest.
+        ``refs`` are those of a task that is already submitted; see ``run`` for the rest.
         """
         refs = submit(i) if refs is None else refs
         retries = self._cluster.retries
-        times = Counter({True: 0, False: 0})  # a node takes a task's worker, then what it works on
+        losses = Counter({True: 0, False: 0})  # a lost node takes a worker, then what it needs
         while True:
             try:
                 return refs, self._cluster.get(refs[0], self._monitor.check)
             except LostError as lost:
-                times[lost.objects] += 1
-                if times[lost.objects] > retries:
+                losses[lost.objects] += 1
+                if losses[lost.objects] > retries:
                     raise WorkersLostError(
-                        f"The worker on {self._partitions[i]} was lost {times.total()} times in "
+                        f"The worker on {self._partitions[i]} was lost {losses.total()} times in "
                         f"the phase '{phase}' (retries={retries}), the last time because "
                         f"{lost.reason}."
                     ) from lost
@@ -166,7 +167,7 @@ class Scheduler:
                     "%s: %s are done again (attempt %d), since %s.%s",
                     phase,
                     self._partitions[i],
-                    times.total() + 1,
+                    losses.total() + 1,
                     lost.reason,
                     f" {besides}" if besides else "",
                 )

@@ -1,7 +1,16 @@
-"""Where a fit is done: who looks through the rows, and who adds up the shards."""
+"""Backends: where the passes over the rows are executed, on this machine or on a cluster.
+
+A backend surveys the rows, says how a fit is executed within a memory limit, makes the engine that
+the solver sees, and runs tasks that write files. To add one, write a class with the members of
+``Backend`` and an object whose ``open()`` returns it (``BackendFactory``); estimators take that
+object as ``engine``. ``LocalBackend`` is the shortest example. A backend must not change the model:
+whatever it executes where, sums over shards are added in the tree of ``runtime.parallel.TreeSum``,
+whose shards are those of ``DataSource.shards()``.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from polysift.data.source import DataSource, TrainingSet
@@ -15,27 +24,64 @@ from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor
 
 
+class ShardTask(Protocol):
+    """A task over shards whose results lie outside, as in files.
+
+    It can be pickled, and it does no harm to run it again on the same shards, also at the same
+    time: a backend may do so when a worker seems to be lost.
+    """
+
+    def __call__(self, source: DataSource, first_shard: int, threads: int) -> Iterable[int]:
+        """Process the shards of a source by so many threads; yield the rows of each, in order.
+
+        The source holds all rows or those of neighbouring shards (``DataSource.cut``);
+        ``first_shard`` is the number of its first shard among those of all rows. Where the rows or
+        the files are at fault, it raises ValueError or OSError.
+        """
+
+
 class Backend(Protocol):
-    """One machine, or a cluster. The model does not depend on it, to the last bit."""
+    """Executes the passes of a fit, a search or a prediction over the rows.
 
-    gathers: bool
-    """Whether every row's label comes to this process, needed or not."""
+    An object serves one of these (``BackendFactory.open``), and may keep what it has sent or
+    computed until the end. Its methods are called by one thread.
+    """
 
-    workers: int
-    """How many tasks of a cluster run at once; 0 means the threads of this process."""
+    @property
+    def gathers(self) -> bool:
+        """Whether every row's label comes to this process.
 
-    threads: int
-    """The threads of each task."""
+        If not, ``TrainingSet.codes`` is empty unless folds need it, and the engine finds class
+        numbers by ``TrainingSet.encoding``.
+        """
+
+    @property
+    def workers(self) -> int:
+        """How many tasks of a cluster run at once; 0 means the threads of this process."""
+
+    @property
+    def threads(self) -> int:
+        """The threads of each task, for the forecast of a fit's time."""
 
     def survey(
         self, source: DataSource, questions: Questions, pool: Pool, monitor: Monitor
     ) -> Survey:
-        """Visit every row once."""
+        """Visit every row once and answer the questions, in the phase "survey" of the monitor.
+
+        The result is that of ``features.survey.survey``: the answers for each shard
+        (``survey_shards``), merged in the tree; errors about rows are the same, too. ``pool`` has
+        the threads of this process.
+        """
 
     def fit_in(
         self, limit: int, shape: Shape, threads: int, *, keep_features: bool = False
     ) -> Execution:
-        """Return how to work within ``limit`` bytes, or raise with the knob to turn."""
+        """Return the fastest execution of a fit of this shape within ``limit`` bytes.
+
+        The limit holds for this process, and for each worker if there are any; ``threads`` are
+        those of this process. Raise MemoryError, naming the parameter to change, where nothing
+        fits. ``keep_features`` says that keeping features in memory pays, if they fit.
+        """
 
     def fit_problems(
         self,
@@ -47,13 +93,17 @@ class Backend(Protocol):
         *,
         keep_features: bool = False,
     ) -> tuple[Execution, int]:
-        """Return how to execute, and how many candidates to advance at once."""
+        """Return the execution of a search, and how many candidates it advances at once.
+
+        Each of them takes ``per_candidate`` problems; there are 1 to ``wanted``. The rest is as in
+        ``fit_in``.
+        """
 
     def peak_bytes(self, shape: Shape, execution: Execution) -> int:
-        """Return the most that this process holds at once, beside its input."""
+        """Return the most bytes that this process holds at once during a fit, beside its input."""
 
     def worker_bytes(self, shape: Shape, execution: Execution) -> int:
-        """Return the most that a worker of a cluster holds at once; 0 without one."""
+        """Return the most bytes that a worker holds at once during a fit; 0 without workers."""
 
     def engine(
         self,
@@ -66,7 +116,35 @@ class Backend(Protocol):
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
     ) -> Engine:
-        """Return an engine, whose states are saved under names with ``suffix``."""
+        """Return an engine over these rows and features, for one fit or one round of a search.
+
+        ``execution`` comes from ``fit_in`` or ``fit_problems``. With a checkpoint, the engine
+        saves the Gram matrix while it grows (``GrowingGram``), under a name with ``suffix``.
+        """
+
+    def process_shards(
+        self, phase: str, source: DataSource, task: ShardTask, threads: int, monitor: Monitor
+    ) -> None:
+        """Run a task on all shards of a source, each at least once; predictions go through here.
+
+        The rows that are done are reported to the monitor in this phase; ``threads`` are those of
+        this process. An error of the task is raised here, the first in row order if there are
+        several; no task is submitted after that.
+        """
+
+
+class BackendFactory(Protocol):
+    """An object that estimators take as ``engine``: settings, from which it opens a backend.
+
+    It should be cheap to make, to copy and to compare, since scikit-learn clones parameters, and
+    connect to nothing before ``open``.
+    """
+
+    def open(self) -> Backend:
+        """Return a backend; called once for each fit, search, forecast and prediction to a folder.
+
+        It connects to what the backend needs, or raises an error that says what to do.
+        """
 
 
 class LocalBackend:
@@ -96,7 +174,7 @@ class LocalBackend:
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
     ) -> Engine:
-        """Return an engine, whose states are saved under names with ``suffix``."""
+        """Return an engine by the threads of the pool."""
         return LocalEngine(
             data,
             feature_map,
@@ -106,6 +184,14 @@ class LocalBackend:
             checkpoint=checkpoint,
             suffix=suffix,
         )
+
+    def process_shards(
+        self, phase: str, source: DataSource, task: ShardTask, threads: int, monitor: Monitor
+    ) -> None:
+        """Run a task on all shards of a source, as one task over all rows."""
+        done = ((rows, None) for rows in task(source, 0, threads))
+        for _ in monitor.watch(phase, source.n_rows, done):
+            pass
 
 
 LOCAL = LocalBackend()

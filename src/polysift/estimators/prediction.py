@@ -1,4 +1,4 @@
-"""Prediction by blocks: scores, or the features themselves, of rows that need not fit in memory."""
+"""Scores and features of rows, computed shard by shard: the rows need not fit in memory."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def score_shards(
     n_threads: int,
     finish: Callable[[Span, Any, FloatArray], R],
 ) -> Iterator[R]:
-    """Yield ``finish(span, part, scores)`` for each shard in order; ``coef`` is (K, n).
+    """Yield ``finish(span, part, scores)`` for each shard in order; threads call it.
 
-    Features are float64 here also for float32 rows: coefficients can be large and cancel, and the
-    scores of a row should not depend on how it is stored.
+    ``coef`` is (K, n). Features are float64 also for float32 rows: coefficients can be large and
+    cancel, and the scores of a row should not depend on how it is stored.
     """
     features = BlockFeatures(feature_map, np.float64)
     u = np.ascontiguousarray(coef.T)
@@ -36,7 +36,7 @@ def score_shards(
         X = source.rows(part)
         check_finite(source, span[0], X)
         scores = np.empty((X.shape[0], u.shape[1]))
-        with np.errstate(over="ignore", invalid="ignore"):  # reported below, with the row
+        with np.errstate(over="ignore", invalid="ignore"):  # an error below names the row
             for lo, hi in block_spans((0, X.shape[0]), block_rows):
                 scores[lo:hi] = features(X[lo:hi]) @ u
         _refuse_overflow(source, span[0], scores)
@@ -45,16 +45,6 @@ def score_shards(
     work = source.n_rows * feature_map.n_centers
     with single_threaded_blas(), Pool(n_threads) as pool:
         yield from pool.map(visit, source.parts(), work=work)
-
-
-def _refuse_overflow(source: DataSource, first_row: int, values: FloatArray) -> None:
-    wrong = ~np.isfinite(values).all(axis=1)
-    if wrong.any():
-        raise ValueError(
-            f"The kernel overflows {values.dtype} in "
-            f"{source.place(first_row + int(wrong.argmax()))}: that row lies too far from the "
-            "training data. Use a scaler, which clips, or a lower degree."
-        )
 
 
 def feature_matrix(source: DataSource, feature_map: FeatureMap, n_threads: int) -> FloatArray:
@@ -76,3 +66,14 @@ def feature_matrix(source: DataSource, feature_map: FeatureMap, n_threads: int) 
         for _ in pool.map(visit, source.parts(), work=out.size):
             pass
     return out
+
+
+def _refuse_overflow(source: DataSource, first_row: int, values: FloatArray) -> None:
+    """Raise if a row has infinite scores or features."""
+    wrong = ~np.isfinite(values).all(axis=1)
+    if wrong.any():
+        raise ValueError(
+            f"The kernel overflows {values.dtype} in "
+            f"{source.place(first_row + int(wrong.argmax()))}: that row lies too far from the "
+            "training data. Use a scaler, which clips, or a lower degree."
+        )
