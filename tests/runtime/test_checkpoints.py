@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polysift import CheckpointError, FPCClassifier
 from polysift.runtime import checkpoints
-from polysift.runtime.checkpoints import read_state, write_state
+from polysift.runtime.arrays import MalformedError, read_arrays, write_arrays
 from problems import noisy_problem
 
 X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
@@ -23,7 +23,7 @@ X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
 
 @pytest.fixture(autouse=True)
 def save_always(monkeypatch):
-    monkeypatch.setattr(checkpoints, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "MIN_SECONDS_BETWEEN_SAVES", 0.0)
     monkeypatch.setattr(checkpoints.Checkpoint, "due", lambda self: True)
 
 
@@ -35,8 +35,8 @@ def classifier(**changes):
 
 def test_states_round_trip(tmp_path, rng):
     arrays = {"a": rng.random((3, 4)), "b": np.arange(5), "empty": np.zeros((0, 2))}
-    write_state(tmp_path / "x.state", arrays, {"k": 3, "value": 0.1, "nan": float("nan")})
-    read, values = read_state(tmp_path / "x.state")
+    write_arrays(tmp_path / "x.state", arrays, {"k": 3, "value": 0.1, "nan": float("nan")})
+    read, values = read_arrays(tmp_path / "x.state")
     for name, array in arrays.items():
         np.testing.assert_array_equal(read[name], array)
         assert read[name].dtype == array.dtype
@@ -46,18 +46,18 @@ def test_states_round_trip(tmp_path, rng):
 
 def test_every_damage_is_found(tmp_path, rng):
     path = tmp_path / "x.state"
-    write_state(path, {"a": rng.random(20)}, {"k": 3})
+    write_arrays(path, {"a": rng.random(20)}, {"k": 3})
     content = path.read_bytes()
     for place in range(0, len(content), 7):
         damaged = bytearray(content)
         damaged[place] ^= 0x10
         path.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match="damaged"):
-            read_state(path)
+        with pytest.raises(MalformedError):
+            read_arrays(path)
     for length in (0, 5, 40, len(content) - 1):
         path.write_bytes(content[:length])
-        with pytest.raises(CheckpointError, match="damaged"):
-            read_state(path)
+        with pytest.raises(MalformedError):
+            read_arrays(path)
 
 
 @pytest.mark.parametrize("solver", ["paper", "converged"])
@@ -232,7 +232,7 @@ import os, sys, time, warnings
 import numpy as np
 from polysift import FPCClassifier
 from polysift.runtime import checkpoints
-checkpoints.LEAST_SECONDS = 0.0
+checkpoints.MIN_SECONDS_BETWEEN_SAVES = 0.0
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 X = rng.random((60_000, 6))
