@@ -132,7 +132,7 @@ def _add_outputs(
 ) -> list[Value]:
     """Add all that leads from X to the outputs; returns them."""
     x = "X" if input_type == np.float64 else graph.op("Cast", "X", to=blocks.DOUBLE)
-    x = blocks.scaled(graph, x, scaler_from_dict(clf.scaler_))
+    x = scaler_from_dict(clf.scaler_).to_onnx(graph, x)
     two, per_class = len(classes) == 2, (ROWS, len(classes))
     kernel = clf.centers_, clf.degree_, clf.coef_
     scores = blocks.scored(graph, x, *kernel, name="column" if two else "score")
