@@ -388,8 +388,8 @@ def round_trip(value):
 
 def as_objects(values):
     array = np.empty(len(values), dtype=object)
-    for place, value in enumerate(values):
-        array[place] = value
+    for position, value in enumerate(values):
+        array[position] = value
     return array
 
 
@@ -650,9 +650,9 @@ def test_layouts_that_should_not_be(binary):
         start, second = file.start_dir, file.infolist()[1]
     entry = data.index(b"PK\1\2", start + 1)
 
-    def changed(layout, place, *values):
+    def changed(layout, offset, *values):
         made = bytearray(data)
-        struct.pack_into(layout, made, place, *values)
+        struct.pack_into(layout, made, offset, *values)
         return sealed(made)
 
     for offset in (0, second.header_offset + 1, start, len(data), 2**32 - 2):
@@ -714,12 +714,12 @@ JUNK += [{"$dict": [[[], 1]]}, {"$objects": [[2], [1, 2]]}, {"$masked": [1, 2, 3
 JUNK += [{"$range": [0, 10**9, 1]}, {"$bytes": "zz"}, {"$str": "x"}, {"$": 1, "a": 2}, "missing"]
 
 
-def places(tree, path=()):
+def paths_of(tree, path=()):
     """Yield the path of every value in a JSON tree."""
     if path:
         yield path
     for key in tree if isinstance(tree, dict) else range(len(tree) if type(tree) is list else 0):
-        yield from places(tree[key], (*path, key))
+        yield from paths_of(tree[key], (*path, key))
 
 
 @pytest.mark.parametrize("sample", ["binary", "tuned"])
@@ -727,7 +727,7 @@ def test_junk_in_every_place_of_the_header(sample, request):
     data, X = request.getfixturevalue(sample)
     members = members_of(data)
     text = members[0][1]
-    paths = list(places(json.loads(text)))
+    paths = list(paths_of(json.loads(text)))
     rng = np.random.default_rng(0)
     some = [paths[k] for k in rng.permutation(len(paths))[:100]] if sample == "tuned" else paths
     outcomes = []
@@ -899,7 +899,7 @@ def test_loading_writes_and_runs_nothing(tmp_path, binary, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-# Files of formats that are out there
+# Files of released formats
 
 
 def samples():

@@ -64,8 +64,8 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
         The fitted model. All its parameters and fitted attributes are kept, except for parameters
         that are no plain data: a generator as ``random_state`` becomes the seed that was used, and
         of ``cv`` splitters and splits and of ``scoring`` functions only a description is kept. Of
-        a ``RayCluster`` all is kept but the address of another machine: whoever passes a file on
-        must not decide where its user's rows are sent.
+        a ``RayCluster`` all is kept but the address of another machine: a file must not decide
+        where the rows of those who load it are sent.
     path : path
         The file, by convention ending in .polysift.
     overwrite : bool, default=False

@@ -60,7 +60,7 @@ def to_onnx(
     them for doubles can run the model. Scores differ from ``decision_function`` by the rounding of
     two matrix products. A rounding error of a score is about 1e-16 times
     ``sum_j |u_j| (1 + x.c_j)^s``, which coefficients that cancel make much larger than the score.
-    Isotonic probabilities have steep places, where the rounding of a score shows more.
+    Isotonic probabilities are steep in parts, where the rounding of a score shows more.
 
     Classes that are integers come out as int64, text as string, booleans as bool, float32 as
     float32, and other floats as float64. Classes of other types cannot be exported.

@@ -35,11 +35,16 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
         scaler_from_dict(_fields(attributes, "scaler_")).validate(d)
     else:
         _check_search(attributes, d, classes)
+    if "calibrator_" in attributes:
+        _check_calibrator(_fields(attributes, "calibrator_"), columns)
+    _check_records(attributes, len(classes))
+
+
+def _check_records(attributes: dict[str, Any], n_classes: int) -> None:
+    """Check what a fit records about itself, each attribute if it is there."""
     for name in ("n_iter_", "n_products_", "random_state_"):
         if name in attributes:
             _integer(attributes, name, 0, 2**64)
-    if "calibrator_" in attributes:
-        _check_calibrator(_fields(attributes, "calibrator_"), columns)
     if "calibration_report_" in attributes:
         report = _fields(attributes, "calibration_report_", "brier_score", "log_loss")
         bins = _fields(report, "reliability", "predicted", "observed", "weight")
@@ -48,7 +53,7 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
         _check_columns(_fields(attributes, "history_"), "history_", attributes.get("n_iter_"))
     if "training_summary_" in attributes:
         summary = _fields(attributes, "training_summary_", "rows", "class_counts")
-        required_array(summary, "class_counts", "f", (len(classes),))
+        required_array(summary, "class_counts", "f", (n_classes,))
     if "timings_" in attributes:
         _fields(attributes, "timings_")
     if "_map_params" in attributes:

@@ -27,7 +27,7 @@ from polysift.runtime.types import FloatArray
 
 MIN_SECONDS_BETWEEN_SAVES = 2.0
 SAVE_COST_MULTIPLE = 10
-"""The pause between two saves also is so many times as long as a save: a tenth of the work."""
+"""The pause between two saves is at least so many times as long as a save took."""
 
 
 def machine_fingerprint() -> dict[str, str]:
@@ -94,7 +94,7 @@ class Checkpoint:
     folder : path
         Created if need be.
     fingerprint : dict
-        Plain values that tell this fit from any other.
+        Plain values that distinguish this fit from any other.
     """
 
     def __init__(self, folder: str | Path, fingerprint: dict[str, Any]) -> None:
@@ -196,7 +196,7 @@ class Checkpoint:
 
 
 def _locked(file: Any) -> bool:
-    """Lock an open file for this process, and return whether nobody else holds it."""
+    """Lock an open file for this process, and return whether no other process holds it."""
     try:
         import fcntl
     except ImportError:  # no such locks on this system
