@@ -21,7 +21,7 @@ from polysift.engine.row_updates import AdmmUpdate
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import learn_scaler
 from polysift.features.statistics import column_statistics
-from polysift.runtime.checkpoints import read_rows, read_state, write_state
+from polysift.runtime.arrays import read_arrays, read_rows, write_arrays
 from polysift.runtime.parallel import TreeSum, partial_sums, shard_spans, tree_sum
 
 
@@ -187,13 +187,13 @@ class InBlocks:
 
 def test_a_state_in_blocks_looks_like_any_other(rng, tmp_path):
     state = rng.random((1000, 3))
-    write_state(tmp_path / "whole", {"a": rng.random(4) * 0, "state": state}, {"k": 1})
+    write_arrays(tmp_path / "whole", {"a": rng.random(4) * 0, "state": state}, {"k": 1})
     blocks = InBlocks(state, [0, 1, 700, 1000])
-    write_state(tmp_path / "blocks", {"a": np.zeros(4), "state": blocks}, {"k": 1})
+    write_arrays(tmp_path / "blocks", {"a": np.zeros(4), "state": blocks}, {"k": 1})
     assert (tmp_path / "whole").read_bytes() == (tmp_path / "blocks").read_bytes()
     np.testing.assert_array_equal(read_rows(tmp_path / "whole", "state", (7, 300)), state[7:300])
     back = InBlocks(np.empty_like(state), [0, 999, 1000])
-    arrays, values = read_state(tmp_path / "whole", lambda _: {"state": back})
+    arrays, values = read_arrays(tmp_path / "whole", lambda _: {"state": back})
     assert values == {"k": 1} and "state" not in arrays
     np.testing.assert_array_equal(back.array, state)
 

@@ -275,7 +275,7 @@ class TestLosses:
         X, y = large
         params = {"n_centers": 100, "random_state": 0, **CONVERGED}
         local = FPCClassifier(**params).fit(X, y)
-        monkeypatch.setattr(checkpoints, "LEAST_SECONDS", 0.0)
+        monkeypatch.setattr(checkpoints, "MIN_SECONDS_BETWEEN_SAVES", 0.0)
         remote = FPCClassifier(
             **params, checkpoint=tmp_path, engine=RayCluster(workers=1, retries=1)
         )
@@ -292,7 +292,7 @@ class TestLosses:
         X, y, weights = problem
         params = {"random_state": 0, **CONVERGED}
         expected = FPCClassifier(**params).fit(X, y, weights)
-        monkeypatch.setattr(checkpoints, "LEAST_SECONDS", 0.0)
+        monkeypatch.setattr(checkpoints, "MIN_SECONDS_BETWEEN_SAVES", 0.0)
         for first, second in (("ray", "local"), ("local", "ray")):
             folder = tmp_path / first
             for engine, iterations in ((first, 5), (second, None)):

@@ -19,7 +19,7 @@ from polysift.explanation.attributions import Attributor, _coin_cumulants
 from polysift.explanation.reference import SAMPLE_ROWS, reference_of
 from polysift.explanation.variances import importance_of
 from polysift.features.monomials import expand, monomial_exponents, monomials, multinomials
-from polysift.features.scalers import identity_scaler, scaler_from_dict
+from polysift.features.scalers import AffineScaler, scaler_from_dict
 from problems import noisy_problem, optional
 
 pd = optional("pandas")
@@ -159,7 +159,7 @@ def polynomial_of(d, degree, n_scores=1, seed=0):
 
 def reference(rows, degree, weights=None):
     source = ArraySource(rows, sample_weight=weights)
-    return reference_of(source, identity_scaler(rows.shape[1]), degree, "rows")
+    return reference_of(source, AffineScaler.identity(rows.shape[1]), degree, "rows")
 
 
 class TestImportance:

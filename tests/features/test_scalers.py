@@ -1,9 +1,24 @@
+"""Statistics and scalers, and how a scaler is added: ``SoftsignScaler`` is the guide to it."""
+
+from dataclasses import dataclass
+from typing import get_args, get_type_hints
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import QuantileTransformer
 
-from polysift.features.scalers import KNOTS, learn_scaler, scaler_from_dict
+import polysift
+from polysift import FPCClassifier, FPCClassifierCV
+from polysift.engine import compiled
+from polysift.features.scalers import (
+    MAX_KNOTS,
+    SCALERS,
+    MinMaxScaler,
+    Scaler,
+    learn_scaler,
+    scaler_from_dict,
+)
 from polysift.features.statistics import (
     SKETCH_SIZE,
     ColumnStatistics,
@@ -11,7 +26,11 @@ from polysift.features.statistics import (
     quantile_sketch,
     thin,
 )
+from polysift.runtime.arrays import InvalidFieldError, require, required_array
 from polysift.runtime.parallel import tree_sum
+from problems import noisy_problem, optional
+
+options = optional("polysift.cli.options")
 
 
 def statistics_of(X, weights=None, parts=1):
@@ -133,7 +152,7 @@ def test_thin_keeps_ends_and_weight(rng):
     assert np.isclose(w.sum(), weights.sum())
 
 
-@pytest.mark.parametrize("kind", ["minmax", "standard", "quantile", None])
+@pytest.mark.parametrize("kind", list(SCALERS))
 def test_scalers_survive_as_plain_arrays(rng, kind):
     X = rng.normal(size=(40, 3))
     scaler = learn_scaler(kind, statistics_of(X), sketch_of(X))
@@ -145,4 +164,152 @@ def test_scalers_survive_as_plain_arrays(rng, kind):
 def test_quantile_knots_are_bounded(rng):
     X = rng.normal(size=(9000, 1))
     scaler = learn_scaler("quantile", statistics_of(X), sketch_of(X))
-    assert scaler.counts[0] == KNOTS
+    assert scaler.counts[0] == MAX_KNOTS
+
+
+@pytest.mark.parametrize("name", list(SCALERS))
+def test_fields_of_another_scaler_are_refused(rng, name):
+    X = rng.normal(size=(40, 3))
+    fields = learn_scaler(name, statistics_of(X), sketch_of(X)).to_dict()
+    scaler_from_dict(fields).validate(3)
+    with pytest.raises(InvalidFieldError, match="shape"):
+        scaler_from_dict(fields).validate(4)
+    for kind in ("robust", None, []):
+        with pytest.raises(InvalidFieldError, match="one of the kinds affine, quantile"):
+            scaler_from_dict(fields | {"kind": kind})
+    for wrong in (fields | {"more": 1}, dict(list(fields.items())[:-1])):
+        with pytest.raises(InvalidFieldError, match="must have the keys"):
+            scaler_from_dict(wrong)
+
+
+def test_the_command_line_offers_all_scalers():
+    """Its help must not import NumPy, so its list is written out."""
+    hint = get_type_hints(options.ModelOptions)["scaler"]
+    words = [word for choice in get_args(hint) for word in get_args(choice)]
+    assert words == [name or "none" for name in SCALERS]
+
+
+# How to add a scaler
+
+
+@dataclass(frozen=True)
+class SoftsignScaler(Scaler):
+    """``t / (1 + |t|)`` of ``t = (x - median) * scale``: all that a new scaler has to say."""
+
+    kind = "softsign"
+    needs_sketch = True
+
+    median: np.ndarray
+    scale: np.ndarray
+
+    @classmethod
+    def learn(cls, statistics, sketch):
+        columns = zip(sketch.values, sketch.weights, strict=True)
+        middle = [v[np.searchsorted(np.cumsum(w), w.sum() / 2)] for v, w in columns]
+        return cls(np.array(middle), 1.0 / np.maximum(statistics.deviation, 1e-300))
+
+    def transform(self, block):
+        t = (block - self.median) * self.scale
+        return t / (1.0 + np.abs(t))
+
+    def slope(self, block):
+        return self.scale / (1.0 + np.abs((block - self.median) * self.scale)) ** 2
+
+    def to_onnx(self, graph, x):
+        t = graph.op("Sub", x, graph.constant("median", self.median))
+        t = graph.op("Mul", t, graph.constant("scale", self.scale))
+        below = graph.op("Add", graph.op("Abs", t), graph.constant("one", 1.0))
+        return graph.op("Div", t, below)
+
+    def validate(self, d):
+        required_array(vars(self), "median", "f", (d,))
+        require((required_array(vars(self), "scale", "f", (d,)) > 0).all(), "scale must be > 0")
+
+
+class TestAddingAScaler:
+    """A class and its name in ``SCALERS`` are all it takes."""
+
+    @pytest.fixture(autouse=True)
+    def registered(self, monkeypatch):
+        monkeypatch.setitem(SCALERS, "softsign", SoftsignScaler)
+
+    @pytest.fixture
+    def problem(self, rng):
+        X, y = noisy_problem(rng, 600, 3)
+        return np.exp(3 * X), y
+
+    @pytest.fixture
+    def fitted(self, problem):
+        return FPCClassifier(3, scaler="softsign", random_state=0).fit(*problem)
+
+    def test_fit(self, problem, fitted):
+        X, y = problem
+        by_hand = learn_scaler("softsign", statistics_of(X), sketch_of(X))
+        np.testing.assert_allclose(fitted.scaler_["median"], np.sort(X, axis=0)[299])
+        same = FPCClassifier(3, centers=fitted.centers_, scaler=None).fit(by_hand.transform(X), y)
+        np.testing.assert_allclose(
+            fitted.decision_function(X), same.decision_function(by_hand.transform(X)), rtol=1e-6
+        )
+
+    def test_weights_are_multiplicities(self, problem):
+        X, y = problem
+        counts = np.arange(len(X)) % 3
+        make = FPCClassifier(2, scaler="softsign", random_state=0)
+        a = make.fit(X, y, counts.astype(float)).decision_function(X)
+        b = make.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts)).decision_function(X)
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+
+    @pytest.mark.needs("numba")
+    def test_compiled_loops(self, problem):
+        X, y = problem
+        make = FPCClassifier(3, scaler="softsign", random_state=0)
+        with compiled.disabled():
+            plain = make.fit(X, y).decision_function(X)
+        with compiled.enabled():
+            found = make.fit(X, y).decision_function(X)
+        np.testing.assert_allclose(found, plain, rtol=1e-6, atol=1e-9)
+
+    @pytest.mark.needs("onnx", "onnxruntime")
+    def test_onnx(self, problem, fitted):
+        import onnxruntime
+
+        X, _ = problem
+        session = onnxruntime.InferenceSession(polysift.to_onnx(fitted).SerializeToString())
+        scores = session.run(["score"], {"X": X})[0]
+        np.testing.assert_allclose(scores, fitted.decision_function(X), rtol=1e-9, atol=1e-9)
+
+    def test_model_file(self, problem, fitted, tmp_path):
+        X, _ = problem
+        polysift.save(fitted, tmp_path / "model.polysift")
+        again = polysift.load(tmp_path / "model.polysift")
+        assert again.scaler_["kind"] == "softsign"
+        np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
+        fitted.scaler_["scale"] *= -1
+        with pytest.raises(polysift.ModelFileError, match="scale must be > 0"):
+            polysift.save(fitted, tmp_path / "other.polysift")
+
+    def test_gradients(self, problem, fitted):
+        X, _ = problem
+        at, step = X[:20], 1e-6
+        found = polysift.explain(fitted).gradients(at)
+        for i, shift in enumerate(step * np.eye(3)):
+            up, down = (fitted.decision_function(at + sign * shift) for sign in (1, -1))
+            np.testing.assert_allclose(found[:, i], (up - down) / (2 * step), rtol=1e-4, atol=1e-4)
+
+    def test_search_and_sparse_rows(self, problem):
+        X, y = problem
+        search = FPCClassifierCV(2, 8, scalers=("minmax", "softsign"), cv=2, random_state=0)
+        assert {*search.fit(X, y).cv_results_["param_scaler"]} == {"minmax", "softsign"}
+        assert {*search.fit(sp.csr_array(X), y).cv_results_["param_scaler"]} == {"minmax"}
+        with pytest.raises(ValueError, match="scaler='softsign' needs dense rows.*'standard' or"):
+            FPCClassifier(scaler="softsign").fit(sp.csr_array(X), y)
+
+    def test_its_name_is_offered(self, problem):
+        with pytest.raises(ValueError, match="'quantile', None, 'softsign'; got 'robust'"):
+            FPCClassifier(scaler="robust").fit(*problem)
+
+
+def test_one_that_learns_differently_is_read_as_its_base(rng):
+    scaler = learn_scaler("minmax", statistics_of(rng.normal(size=(9, 2))), None)
+    assert type(scaler) is MinMaxScaler and scaler.to_dict()["kind"] == "affine"
+    assert type(scaler_from_dict(scaler.to_dict())) is SCALERS[None]

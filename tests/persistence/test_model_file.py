@@ -40,6 +40,7 @@ from polysift import FPCClassifier, FPCClassifierCV, PolynomialKernelMap, RayClu
 from polysift.persistence import archive, model_file
 from polysift.persistence.model_file import ModelFileError, NotSaved, load, save
 from polysift.persistence.plain import Encoder, NotPlainError, decode
+from polysift.runtime.arrays import ArrayHeader
 from problems import noisy_problem, optional
 
 pd = optional("pandas")
@@ -340,7 +341,7 @@ def test_files_are_written_whole(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    for name in ("_add", "_all_but_digest"):
+    for name in ("_member", "_file_digest"):
         with monkeypatch.context() as patch:
             patch.setattr(archive, name, full)
             with pytest.raises(OSError, match="No space"):
@@ -387,8 +388,8 @@ def round_trip(value):
 
 def as_objects(values):
     array = np.empty(len(values), dtype=object)
-    for place, value in enumerate(values):
-        array[place] = value
+    for position, value in enumerate(values):
+        array[position] = value
     return array
 
 
@@ -460,7 +461,7 @@ def pack(members, compression=zipfile.ZIP_STORED) -> bytes:
             info = zipfile.ZipInfo(name)
             info.create_system, info.external_attr = 3, 0o100644 << 16
             file.writestr(info, content, compression)
-        file.comment = archive.MARK + b"0" * 64
+        file.comment = archive.SIGNATURE + b"0" * 64
     return sealed(buffer.getvalue())
 
 
@@ -480,6 +481,12 @@ def members_of(data: bytes):
         return [(name, file.read(name)) for name in file.namelist()]
 
 
+def as_npy(array) -> bytes:
+    buffer = io.BytesIO()
+    archive.send_npy(array, buffer.write)
+    return buffer.getvalue()
+
+
 def repacked(data: bytes, change=lambda header: None, /, **arrays) -> bytes:
     """Return a file whose header was changed, and some of whose arrays."""
     members = dict(members_of(data))
@@ -487,7 +494,7 @@ def repacked(data: bytes, change=lambda header: None, /, **arrays) -> bytes:
     for name, array in arrays.items():
         member = f"{name}.npy"
         assert member in members
-        content = members[member] = b"".join(archive._npy(array))
+        content = members[member] = as_npy(array)
         digest = hashlib.sha256(content).hexdigest()
         about = {"dtype": array.dtype.str, "shape": list(array.shape), "sha256": digest}
         header["arrays"][member] = about
@@ -583,11 +590,11 @@ def test_files_that_are_no_models(tmp_path):
     with zipfile.ZipFile(foreign, "w") as file:
         file.writestr("header.json", "{}")
     foreign = foreign.getvalue()
-    texts = (b"", b"PK", b"degree,score\n1,0.5\n", pickle.dumps({"a": 1}), archive.MARK)
+    texts = (b"", b"PK", b"degree,score\n1,0.5\n", pickle.dumps({"a": 1}), archive.SIGNATURE)
     for data in (*texts, noise, foreign):
-        refused(data, "mark at its end is missing")
-        refused(sealed(data + archive.MARK + b"0" * 64), "not packed as|does not say|a format")
-    refused(archive.MARK + b"0" * 64, "checksum")
+        refused(data, "signature at its end is missing")
+        refused(sealed(data + archive.SIGNATURE + b"0" * 64), "not packed as|does not say|a format")
+    refused(archive.SIGNATURE + b"0" * 64, "checksum")
     refused(pack([]), "does not begin with header.json")
 
 
@@ -612,7 +619,7 @@ def test_damage_with_a_new_digest(binary, tuned):
         for bit in [*rng.integers(8 * start, size=300), *directory]:
             survives(sealed(flipped(data, bit)), X)
         for length in rng.integers(len(data), size=50):
-            comment = archive.MARK + b"0" * 64
+            comment = archive.SIGNATURE + b"0" * 64
             assert not survives(sealed(data[:length] + comment), X)
 
 
@@ -643,9 +650,9 @@ def test_layouts_that_should_not_be(binary):
         start, second = file.start_dir, file.infolist()[1]
     entry = data.index(b"PK\1\2", start + 1)
 
-    def changed(layout, place, *values):
+    def changed(layout, offset, *values):
         made = bytearray(data)
-        struct.pack_into(layout, made, place, *values)
+        struct.pack_into(layout, made, offset, *values)
         return sealed(made)
 
     for offset in (0, second.header_offset + 1, start, len(data), 2**32 - 2):
@@ -707,12 +714,12 @@ JUNK += [{"$dict": [[[], 1]]}, {"$objects": [[2], [1, 2]]}, {"$masked": [1, 2, 3
 JUNK += [{"$range": [0, 10**9, 1]}, {"$bytes": "zz"}, {"$str": "x"}, {"$": 1, "a": 2}, "missing"]
 
 
-def places(tree, path=()):
+def paths_of(tree, path=()):
     """Yield the path of every value in a JSON tree."""
     if path:
         yield path
     for key in tree if isinstance(tree, dict) else range(len(tree) if type(tree) is list else 0):
-        yield from places(tree[key], (*path, key))
+        yield from paths_of(tree[key], (*path, key))
 
 
 @pytest.mark.parametrize("sample", ["binary", "tuned"])
@@ -720,7 +727,7 @@ def test_junk_in_every_place_of_the_header(sample, request):
     data, X = request.getfixturevalue(sample)
     members = members_of(data)
     text = members[0][1]
-    paths = list(places(json.loads(text)))
+    paths = list(paths_of(json.loads(text)))
     rng = np.random.default_rng(0)
     some = [paths[k] for k in rng.permutation(len(paths))[:100]] if sample == "tuned" else paths
     outcomes = []
@@ -778,7 +785,7 @@ def test_arrays_that_make_no_model(binary, tuned):
     assert survives(repacked(data), X)
     for name, arrays in ARRAY_JUNK.items():
         for junk in arrays:
-            refused(repacked(data, **{name: junk}), "holds a model that cannot be")
+            refused(repacked(data, **{name: junk}), "holds an invalid model")
     model = loaded(data)
     for name in ("scaler_.values", "calibrator_.values", "calibrator_.thresholds"):
         owner, part = name.split(".")
@@ -794,7 +801,7 @@ def test_arrays_that_make_no_model(binary, tuned):
         "cv_results_.mean_test_score": np.zeros(7),
         "cv_results_.status": np.zeros((1, 1)),
     }.items():
-        refused(repacked(tuned[0], **{name: junk}), "holds a model that cannot be")
+        refused(repacked(tuned[0], **{name: junk}), "holds an invalid model")
     refused(repacked(tuned[0], classes_=np.frombuffer(b"\xff" * 36, "<U3")), "Unicode")
     mask = next(name for name, _ in members_of(tuned[0]) if "param_degree" in name)[:-4]
     truth = {mask: np.frombuffer(b"\x07", "?")}
@@ -817,7 +824,7 @@ def test_arrays_that_are_not_what_they_say(binary):
     assert with_coef(coef) == data
     pickled = io.BytesIO()
     np.save(pickled, np.array([[print]], dtype=object), allow_pickle=True)
-    refused(with_coef(pickled.getvalue(), dtype="|O"), "dtype that no model has")
+    refused(with_coef(pickled.getvalue(), dtype="|O"), "dtype that is not stored")
     refused(with_coef(pickled.getvalue()), "shape")
     for dtype in ("O", "|O8", "<c16", "<f16", "f8", ">f8", "V8", "<i4,<i4", "<U0", "", 5, None):
         refused(with_coef(coef, dtype=dtype), "dtype")
@@ -828,10 +835,10 @@ def test_arrays_that_are_not_what_they_say(binary):
     for shape in ([10**12], [1, 5, 1], [5, 1], [-1, -5], [1, 5.0], [True, 5], "5", None, [1] * 99):
         refused(with_coef(coef, shape=shape), "shape")
     for shape in ((10**12,), (2**62, 2**62), (0, 10**12), (0, 2**47, 2**47)):
-        lying = archive._npy_header(np.dtype("<f8"), shape)
+        lying = archive.npy_header(ArrayHeader(np.dtype("<f8"), shape))
         refused(with_coef(lying, shape=list(shape)), "shape|cannot be")
         refused(with_coef(lying), "shape")
-    made = with_coef(archive._npy_header(np.dtype("<f8"), (10**11,)), shape=[10**11])
+    made = with_coef(archive.npy_header(ArrayHeader(np.dtype("<f8"), (10**11,))), shape=[10**11])
     tracemalloc.start()
     refused(made)
     peak = tracemalloc.get_traced_memory()[1]
@@ -892,7 +899,7 @@ def test_loading_writes_and_runs_nothing(tmp_path, binary, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-# Files of formats that are out there
+# Files of released formats
 
 
 def samples():

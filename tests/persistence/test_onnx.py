@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from polysift import FPCClassifier, FPCClassifierCV, __version__
 from polysift.features.feature_map import BlockFeatures
 from polysift.persistence.onnx import to_onnx
-from polysift.persistence.onnx_graph import Graph, Value, interpolated
+from polysift.persistence.onnx_graph import Graph, Value
 from polysift.training.calibration import (
     IsotonicCalibrator,
     SigmoidCalibrator,
@@ -368,7 +368,7 @@ def test_interpolation_is_that_of_numpy(pairs, points):
     inner = [np.concatenate([k, (k[1:] + k[:-1]) / 2, np.nextafter(k, 0)]) for k, _ in columns]
     points = np.concatenate([points, [0.0, np.inf, -np.inf], *inner])
     graph = Graph()
-    name = interpolated(graph, "X", columns)
+    name = graph.interpolate("X", columns)
     shape = ("rows", len(columns))
     values = [Value(n, float, shape, "") for n in ("X", name)]
     proto = graph.to_proto(onnx, "interp", values[:1], values[1:])

@@ -8,14 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from polysift import CheckpointError, FPCClassifier
-from polysift.runtime import checkpoints
-from polysift.runtime.checkpoints import read_state, write_state
+from polysift.runtime import arrays, checkpoints
+from polysift.runtime.arrays import MalformedError, read_arrays, write_arrays
 from problems import noisy_problem
 
 X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
@@ -23,7 +24,7 @@ X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
 
 @pytest.fixture(autouse=True)
 def save_always(monkeypatch):
-    monkeypatch.setattr(checkpoints, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "MIN_SECONDS_BETWEEN_SAVES", 0.0)
     monkeypatch.setattr(checkpoints.Checkpoint, "due", lambda self: True)
 
 
@@ -34,10 +35,11 @@ def classifier(**changes):
 
 
 def test_states_round_trip(tmp_path, rng):
-    arrays = {"a": rng.random((3, 4)), "b": np.arange(5), "empty": np.zeros((0, 2))}
-    write_state(tmp_path / "x.state", arrays, {"k": 3, "value": 0.1, "nan": float("nan")})
-    read, values = read_state(tmp_path / "x.state")
-    for name, array in arrays.items():
+    given = {"a": rng.random((3, 4)), "b": np.arange(5), "empty": np.zeros((0, 2))}
+    given |= {"text": np.array(["a", "bc"]), "scalar": np.array(3.5), "truth": np.array([True])}
+    write_arrays(tmp_path / "x.state", given, {"k": 3, "value": 0.1, "nan": float("nan")})
+    read, values = read_arrays(tmp_path / "x.state")
+    for name, array in given.items():
         np.testing.assert_array_equal(read[name], array)
         assert read[name].dtype == array.dtype
     assert values["k"] == 3 and values["value"] == 0.1 and np.isnan(values["nan"])
@@ -46,18 +48,57 @@ def test_states_round_trip(tmp_path, rng):
 
 def test_every_damage_is_found(tmp_path, rng):
     path = tmp_path / "x.state"
-    write_state(path, {"a": rng.random(20)}, {"k": 3})
+    write_arrays(path, {"a": rng.random(20)}, {"k": 3})
     content = path.read_bytes()
-    for place in range(0, len(content), 7):
+    for position in range(0, len(content), 7):
         damaged = bytearray(content)
-        damaged[place] ^= 0x10
+        damaged[position] ^= 0x10
         path.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match="damaged"):
-            read_state(path)
+        with pytest.raises(MalformedError):
+            read_arrays(path)
     for length in (0, 5, 40, len(content) - 1):
         path.write_bytes(content[:length])
-        with pytest.raises(CheckpointError, match="damaged"):
-            read_state(path)
+        with pytest.raises(MalformedError):
+            read_arrays(path)
+
+
+def test_no_value_is_used_before_the_index_is_verified(tmp_path):
+    path = tmp_path / "x.state"
+    write_arrays(path, {"a": np.arange(4.0)}, {"alive": [0, 1]})
+    path.write_bytes(path.read_bytes().replace(b"alive", b"alike"))
+    with pytest.raises(MalformedError, match="wrong checksum"):
+        read_arrays(path, lambda values: values["alive"])
+
+
+def test_arrays_are_read_only_as_large_as_their_file(tmp_path, rng):
+    """Also where an index has the right digest."""
+    path = tmp_path / "x.state"
+    write_arrays(path, {"a": rng.random((4, 5))}, {})
+    content = path.read_bytes()
+    index = content[len(arrays.MAGIC) + 160 : -24]
+    for old, new, match in [
+        (b"[4, 5]", b"[400000, 500000]", "ends within an array"),
+        (b"[4, 5]", b"[-4, -5]", "shape"),
+        (b"[4, 5]", b"[4.0, 5]", "shape"),
+        (b"<f8", b"|O", "dtype"),
+        (b"<f8", b"<c16", "dtype"),
+    ]:
+        text = index.replace(old, new)
+        tail = arrays._digest(text) + len(text).to_bytes(8, "little")
+        path.write_bytes(content[: -24 - len(index)] + text + tail)
+        with pytest.raises(MalformedError, match=match):
+            read_arrays(path)
+
+
+def test_arrays_stream_without_a_copy(tmp_path):
+    state, back = np.ones((2**22, 1)), np.zeros((2**22, 1))  # 32 MiB each
+    tracemalloc.start()
+    write_arrays(tmp_path / "x.state", {"state": state}, {})
+    read_arrays(tmp_path / "x.state", lambda _: {"state": back})
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(back, state)
+    assert peak < 2**20
 
 
 @pytest.mark.parametrize("solver", ["paper", "converged"])
@@ -231,8 +272,8 @@ SERVER = """
 import os, sys, time, warnings
 import numpy as np
 from polysift import FPCClassifier
-from polysift.runtime import checkpoints
-checkpoints.LEAST_SECONDS = 0.0
+from polysift.runtime import arrays, checkpoints
+checkpoints.MIN_SECONDS_BETWEEN_SAVES = 0.0
 warnings.simplefilter("ignore")
 rng = np.random.default_rng(0)
 X = rng.random((60_000, 6))

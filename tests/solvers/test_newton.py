@@ -540,7 +540,7 @@ class Killed(Exception):
 
 @pytest.mark.parametrize("y", [MANY_Y, np.minimum((3 * MANY_X[:, 0]).astype(int), 2)])
 def test_killed_at_any_moment_it_ends_in_the_same_bits(tmp_path, monkeypatch, y):
-    monkeypatch.setattr(checkpoints, "LEAST_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoints, "MIN_SECONDS_BETWEEN_SAVES", 0.0)
     monkeypatch.setattr(checkpoints.Checkpoint, "due", lambda self: True)
     plain = classifier(2).fit(MANY_X, y)
     calls = [0]

@@ -25,7 +25,7 @@ from polysift.cluster.partitions import Partition
 from polysift.cluster.scheduler import Cluster, LostError, Ref, Scheduler
 from polysift.cluster.tasks import Keep, RowLabels, Step, Sweep, TaskContext
 from polysift.data.source import DataSource, TrainingSet
-from polysift.runtime.checkpoints import read_rows, write_state
+from polysift.runtime.arrays import read_rows, write_arrays
 from polysift.runtime.outputs import TemporaryFolder
 from polysift.runtime.progress import Monitor, WorkersLostError
 from polysift.runtime.types import FloatArray
@@ -292,7 +292,7 @@ class HeldRows:
         try:
             if shutil.disk_usage(folder.path).free < FREE_DISK_FACTOR * size:
                 raise OSError(f"{size:,} bytes are too many for the room that is left there")
-            write_state(path, {"state": self.state}, {})
+            write_arrays(path, {"state": self.state}, {})
         except OSError as error:
             logger.warning(
                 "The state is not saved to %s (%s): after a loss it would be made again by %d "

@@ -16,7 +16,6 @@ import numpy as np
 from polysift.engine.row_updates import ColumnUpdates
 from polysift.engine.sums import AdmmSums, names_of
 from polysift.features.feature_map import BlockFeatures
-from polysift.features.scalers import AffineScaler, QuantileScaler
 from polysift.runtime.parallel import Workspace, block_spans
 from polysift.runtime.types import BoolArray, FloatArray
 
@@ -143,14 +142,7 @@ class CompiledRows:
         """Return rows as ``BlockFeatures.rows`` does; NumPy is slow where rows are short."""
         block = np.ascontiguousarray(block)
         X = self._work.array("X", (len(block), block.shape[1] + 1), self._features.dtype)
-        scaler = self._features.map.scaler
-        if isinstance(scaler, AffineScaler):
-            limits = scaler.low, scaler.high
-            self._kernels.scale_affinely(block, *limits, scaler.offset, scaler.scale, X)
-        else:
-            assert isinstance(scaler, QuantileScaler)
-            knots = scaler.values, scaler.levels
-            self._kernels.scale_by_quantiles(block, *knots, scaler.counts, X)
+        self._features.map.scaler.transform_compiled(self._kernels, block, X)
         return X
 
     def _rows(self, block: FloatArray | None, absent: BoolArray | None) -> FloatArray | None:

@@ -28,7 +28,8 @@ from polysift.engine.shard_features import Item
 from polysift.engine.shards import ShardWork
 from polysift.engine.sums import GramSums, GrowingGram, SweepSums
 from polysift.features.feature_map import BlockFeatures, FeatureMap
-from polysift.runtime.checkpoints import Checkpoint, RowBlocks
+from polysift.runtime.arrays import RowBlocks
+from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Pool, Span, block_spans, tree_sum
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import Block, FloatArray

@@ -18,7 +18,7 @@ from polysift.explanation.reference import Reference, reference_of
 from polysift.explanation.variances import importance_of
 from polysift.features.kernels import full_dimension
 from polysift.features.monomials import expand
-from polysift.features.scalers import identity_scaler, scaler_from_dict
+from polysift.features.scalers import AffineScaler, scaler_from_dict
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.types import FloatArray
 
@@ -109,7 +109,7 @@ def explain(
 
 def _reference(clf: FPCClassifier, X: Any, sample_weight: Any) -> Reference:
     if X is None:
-        n, unscaled = clf.n_centers_, identity_scaler(clf.n_features_in_)
+        n, unscaled = clf.n_centers_, AffineScaler.identity(clf.n_features_in_)
         name = "the model's center" if n == 1 else f"the model's {n:,} centers"
         return reference_of(ArraySource(clf.centers_), unscaled, clf.degree_, name)
     source = rows_source(clf, X, sample_weight, reset=False)

@@ -1,8 +1,8 @@
-"""Centers: uniform points, or rows of the data chosen by a key.
+"""Centers: uniform points, or rows of the data with the smallest keys.
 
-Centers are an ordered list, and a smaller number of them is a prefix. The rows that serve as
-centers do not depend on the order of the data, on repetition, on threads or on the file format: a
-row is judged by a seeded hash of its content.
+Centers are an ordered list, and fewer centers are a prefix of it. Rows that serve as "random"
+centers do not depend on the order of the data, on repetition, on threads or on the file format: the
+key of a row is a seeded hash of its content.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from polysift.runtime.types import Block, FloatArray
 
 SCHEMES = ("auto", "uniform", "first", "random")
 
-HASHED = 2**15
-"""Values that are hashed at a time."""
+HASH_BLOCK_VALUES = 2**15
+"""Values that are hashed at a time: few enough for the caches."""
 
 Words = npt.NDArray[np.uint64]
 
@@ -39,12 +39,12 @@ class Candidates:
     Attributes
     ----------
     keys : ndarray of shape (k,)
-        What the rows are chosen by: their hash ("random"), or their position ("first").
+        The keys: the rows' hashes ("random"), or their positions ("first").
     hashes : ndarray of shape (k,)
-        What tells rows apart. Two rows share one of 2^64 hashes by chance once in a blue moon; one
-        of them is then lost as a center.
+        The hashes by which rows count as equal. Should two different rows share one of the 2^64
+        hashes, one of them is lost as a center.
     rows : ndarray or CSR array of shape (k, d)
-        The rows, raw.
+        The rows, not scaled.
     """
 
     keys: Words
@@ -52,7 +52,7 @@ class Candidates:
     rows: Block
 
     def merge(self, other: Candidates, n: int) -> Candidates:
-        """Return the best n of both."""
+        """Return the n distinct rows of both with the smallest keys."""
         return best_candidates(
             np.append(self.keys, other.keys),
             np.append(self.hashes, other.hashes),
@@ -69,7 +69,7 @@ class Candidates:
 
 
 def find_candidates(block: Block, first_row: int, scheme: str, n: int, seed: int) -> Candidates:
-    """Return the best n rows of one block whose first row is number ``first_row`` of the data."""
+    """Return the candidates of a block whose first row is number ``first_row`` of the data."""
     hashes = hash_rows(block, seed)
     keys = hashes
     if scheme == "first":
@@ -103,8 +103,8 @@ def hash_rows(block: Block, seed: int) -> Words:
                 sums[filled] = np.add.reduceat(terms, block.indptr[filled])
         else:
             sums = np.empty(block.shape[0], dtype=np.uint64)
-            # Some rows at a time, in the caches; column by column threads wait for each other.
-            for lo, hi in block_spans((0, len(block)), max(HASHED // len(keys), 1)):
+            # By blocks of rows: column by column, threads wait for each other.
+            for lo, hi in block_spans((0, len(block)), max(HASH_BLOCK_VALUES // len(keys), 1)):
                 terms = mix(_bits(block[lo:hi]) ^ keys)
                 terms -= at_zero
                 np.sum(terms, axis=1, out=sums[lo:hi])

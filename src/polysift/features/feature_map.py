@@ -1,4 +1,9 @@
-"""The feature map x -> ((1 + x.c_j)^s)_j: learned in one pass over the data, applied by blocks."""
+"""The feature map x -> ((1 + z.c_j)^s)_j, with z the scaled row x and c_j the centers.
+
+Its parameters are checked (``check_map_spec``) and kept as a ``MapSpec``, which says what a survey
+of the rows must collect; ``build_feature_map`` makes a ``FeatureMap`` from that survey, and
+``BlockFeatures`` applies it to blocks of rows.
+"""
 
 from __future__ import annotations
 
@@ -18,25 +23,28 @@ from polysift.runtime.parameters import check_choice, check_integer
 from polysift.runtime.types import Block, FloatArray
 
 BLOCK_BYTES = 2**22
-"""Features per block: enough to hide the cost of a call and of the GIL, within the cache."""
+"""The features of a block: enough to hide the cost of a call and of the GIL, within the cache."""
+
+MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 8, 8192
 
 AUTO_CENTERS = 1000
+"""The number of centers for ``n_centers="auto"``, where the full dimension is not smaller."""
 
 
 @dataclass(frozen=True)
 class MapSpec:
-    """What to learn: the checked parameters of a feature map.
+    """The checked parameters of a feature map.
 
     Attributes
     ----------
     degree : int
         The degree s.
     n_centers : int or None
-        The number of centers asked for; None means the default.
+        The number of centers, at most; None means the default.
     centers : str or ndarray of shape (n, d)
         A scheme, or the centers themselves in the units of the data.
     scaler : str or None
-        The kind of scaler.
+        The name of the scaler.
     seed : int
         The seed of uniform points and of the rows' hash.
     """
@@ -48,7 +56,7 @@ class MapSpec:
     seed: int
 
     def resolve(self, d: int) -> tuple[str, int]:
-        """Return the scheme ("given" for an array) and the number of centers it may use."""
+        """Return the scheme ("given" for an array) and the largest number of centers."""
         full = full_dimension(self.degree, d)
         if not isinstance(self.centers, str):
             return "given", min(self.n_centers or len(self.centers), len(self.centers), full)
@@ -58,9 +66,57 @@ class MapSpec:
         return self.centers, n
 
     def questions(self, d: int, *, labels: bool, digest: bool = False) -> Questions:
-        """Return what a survey must find out for this map."""
+        """Return what a survey must collect for this map."""
         scheme, n = self.resolve(d)
         return Questions(labels, digest, needs_sketch(self.scaler), scheme, n, self.seed)
+
+
+def check_map_spec(estimator: Any, n_features: int, seed: int) -> MapSpec:
+    """Return the checked parameters of an estimator's feature map."""
+    return MapSpec(
+        degree=check_degree(estimator.degree),
+        n_centers=check_n_centers(estimator.n_centers),
+        centers=check_centers(estimator.centers, n_features),
+        scaler=check_choice("scaler", estimator.scaler, SCALERS),
+        seed=seed,
+    )
+
+
+def check_degree(value: Any, name: str = "degree") -> int:
+    """Return the degree; the message for 2.5 suggests 2 or 3."""
+    hint = ""
+    if isinstance(value, float | np.floating) and 1 < value < 1e6:
+        below = int(value)
+        hint = f" Use {name}={below} or {name}={below + 1}."
+    return check_integer(name, value, hint=hint)
+
+
+def check_n_centers(value: Any) -> int | None:
+    """Return the number of centers, or None for "auto"."""
+    if isinstance(value, str) and value == "auto":
+        return None
+    return check_integer("n_centers", value, hint=' Or use n_centers="auto".')
+
+
+def check_centers(value: Any, n_features: int) -> str | FloatArray:
+    """Return a scheme, or the given centers as a float64 array of shape (n, d)."""
+    if isinstance(value, str) or value is None:
+        return str(check_choice("centers", value, SCHEMES))
+    try:
+        centers = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"centers must be one of {', '.join(map(repr, SCHEMES))} or an array of numbers of "
+            f"shape (n, {n_features}); got {type(value).__name__}."
+        ) from None
+    if centers.ndim != 2 or centers.shape[1] != n_features or len(centers) == 0:
+        raise ValueError(
+            f"centers must have shape (n, {n_features}), a row per center and a column per "
+            f"feature of X; got shape {centers.shape}."
+        )
+    if not np.isfinite(centers).all():
+        raise ValueError("centers must be finite; got NaN or infinity.")
+    return centers
 
 
 @dataclass(frozen=True)
@@ -70,7 +126,7 @@ class FeatureMap:
     Attributes
     ----------
     scaler : Scaler
-        Takes raw rows to the coordinates of the centers.
+        The map from raw rows to the coordinates of the centers.
     centers : ndarray of shape (n, d)
         The centers, scaled, float64.
     degree : int
@@ -87,13 +143,13 @@ class FeatureMap:
         return len(self.centers)
 
     def block_rows(self, dtype: Any) -> int:
-        """Return the rows of a block: by n and dtype alone, since borders reach the last bit."""
+        """Return the rows of a block: by n and dtype alone, since it affects the last bit."""
         rows = BLOCK_BYTES // (self.n_centers * np.dtype(dtype).itemsize)
-        return max(8, min(rows // 8 * 8, 8192))
+        return max(MIN_BLOCK_ROWS, min(rows // 8 * 8, MAX_BLOCK_ROWS))
 
 
 class BlockFeatures:
-    """A feature map made ready for blocks of one dtype; several threads may share it.
+    """A feature map prepared for blocks of one dtype; threads may share it.
 
     Attributes
     ----------
@@ -140,7 +196,7 @@ class BlockFeatures:
 
 
 def build_feature_map(spec: MapSpec, found: Survey, dtype: Any) -> FeatureMap:
-    """Make the map that ``spec`` asks for from what a survey of the data found."""
+    """Return the feature map of these parameters for surveyed rows."""
     statistics = found.statistics
     scheme, n = spec.resolve(len(statistics.low))
     scaler = learn_scaler(spec.scaler, statistics, found.sketch)
@@ -175,51 +231,3 @@ def refuse_overflow(feature_map: FeatureMap, statistics: ColumnStatistics, dtype
         f"degree={s} overflows {np.dtype(dtype).name}: 1 + x.c reaches {np.exp(reach):.3g} on "
         f"these data, and its power {s} is too large to sum. {remedy}"
     )
-
-
-def check_map_spec(estimator: Any, n_features: int, seed: int) -> MapSpec:
-    """Check the parameters that the classifier and the transformer share."""
-    return MapSpec(
-        degree=check_degree(estimator.degree),
-        n_centers=check_n_centers(estimator.n_centers),
-        centers=check_centers(estimator.centers, n_features),
-        scaler=check_choice("scaler", estimator.scaler, SCALERS),
-        seed=seed,
-    )
-
-
-def check_degree(value: Any, name: str = "degree") -> int:
-    """Return the degree."""
-    hint = ""
-    if isinstance(value, float | np.floating) and 1 < value < 1e6:
-        low = int(value)
-        hint = f" Use {name}={low} or {name}={low + 1}."
-    return check_integer(name, value, hint=hint)
-
-
-def check_n_centers(value: Any) -> int | None:
-    """Return the number of centers, None for "auto"."""
-    if isinstance(value, str) and value == "auto":
-        return None
-    return check_integer("n_centers", value, hint=' Or use n_centers="auto".')
-
-
-def check_centers(value: Any, n_features: int) -> str | FloatArray:
-    """Return a scheme, or the given centers as a float64 array of shape (n, d)."""
-    if isinstance(value, str) or value is None:
-        return str(check_choice("centers", value, SCHEMES))
-    try:
-        centers = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"centers must be one of {', '.join(map(repr, SCHEMES))} or an array of numbers of "
-            f"shape (n, {n_features}); got {type(value).__name__}."
-        ) from None
-    if centers.ndim != 2 or centers.shape[1] != n_features or len(centers) == 0:
-        raise ValueError(
-            f"centers must have shape (n, {n_features}), a row per center and a column per "
-            f"feature of X; got shape {centers.shape}."
-        )
-    if not np.isfinite(centers).all():
-        raise ValueError("centers must be finite; got NaN or infinity.")
-    return centers

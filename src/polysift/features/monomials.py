@@ -18,7 +18,7 @@ from polysift.runtime.parallel import block_spans, single_threaded_blas
 from polysift.runtime.types import FloatArray, IntArray
 
 BLOCK_NUMBERS = 2**21
-"""So many monomials are computed at a time: of some rows, or of some centers."""
+"""Monomials that are computed at a time: those of some rows, or of some centers."""
 
 
 @dataclass(frozen=True, eq=False)

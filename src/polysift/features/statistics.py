@@ -1,7 +1,7 @@
-"""Exact column statistics and a quantile sketch, each a part per shard that merges with others.
+"""Exact column statistics and a quantile sketch, computed by block and merged.
 
-Weights are multiplicities: a row of weight 2 counts as that row given twice, a row of weight zero
-is not there.
+Weights are multiplicities: a row of weight 2 counts as that row given twice; rows of weight zero
+must have been removed.
 """
 
 from __future__ import annotations
@@ -14,16 +14,12 @@ import scipy.sparse as sp
 from polysift.runtime.types import Block, FloatArray
 
 SKETCH_SIZE = 4096
-"""Distinct values a column's sketch keeps.
+"""Distinct values that a column's sketch keeps.
 
 Up to this many the quantiles are exact. Beyond, each merge moves a rank by at most 1/8192 of the
-rows, and the tree has few levels: below 0.3 % of the rows in all, up to a billion rows.
+rows, and the tree of merges has few levels: up to a billion rows, ranks move by less than 0.3 % of
+the rows in all.
 """
-
-NEEDS_DENSE = (
-    "scaler='quantile' needs dense rows: it would fill sparse input, since a zero does not stay "
-    "zero. Use scaler='minmax', 'standard' or None, or pass X.toarray()."
-)
 
 
 @dataclass
@@ -102,17 +98,15 @@ class QuantileSketch:
         return QuantileSketch([v for v, _ in merged], [w for _, w in merged])
 
 
-def quantile_sketch(block: Block, weights: FloatArray) -> QuantileSketch:
+def quantile_sketch(block: FloatArray, weights: FloatArray) -> QuantileSketch:
     """Return the sketch of one dense block."""
-    if sp.issparse(block):
-        raise ValueError(NEEDS_DENSE)
     columns = [_summary(column, weights) for column in np.asarray(block, dtype=float).T]
     return QuantileSketch([v for v, _ in columns], [w for _, w in columns])
 
 
 def _summary(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    distinct, place = np.unique(values, return_inverse=True)
-    return thin(distinct, np.bincount(place, weights, len(distinct)), SKETCH_SIZE)
+    distinct, index = np.unique(values, return_inverse=True)
+    return thin(distinct, np.bincount(index, weights, len(distinct)), SKETCH_SIZE)
 
 
 def thin(values: FloatArray, weights: FloatArray, size: int) -> tuple[FloatArray, FloatArray]:

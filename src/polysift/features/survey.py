@@ -1,4 +1,9 @@
-"""One pass over the rows that finds out all a model must know beforehand."""
+"""The survey: one pass over the rows for all that must be known before a fit.
+
+Column statistics, the quantile sketch, candidates for centers, labels and weights, and digests for
+a checkpoint are collected by block and merged in a fixed tree. Invalid values, weights and labels
+are found here, and named by row and column.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from polysift.data.labels import LabelPart, label_part
 from polysift.data.source import DataSource, check_finite
 from polysift.features.centers import Candidates, Words, find_candidates, hash_rows, mix
+from polysift.features.scalers import SCALERS, needs_dense_rows, needs_sketch
 from polysift.features.statistics import (
     ColumnStatistics,
     QuantileSketch,
@@ -22,30 +29,36 @@ from polysift.runtime.parallel import Pool, Span, block_spans, tree_sum
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray
 
-BLOCK_ELEMENTS = 2**20
-LARGEST_VALUE = 1e150
+BLOCK_VALUES = 2**20
+"""Values of X that are surveyed at a time."""
+
+VALUE_COST_IN_FEATURES = 8
+"""The time that a value takes, in evaluations of a feature: small data are surveyed serially."""
+
+MAX_ABS_VALUE = 1e150
+"""Values beyond overflow when they are squared."""
 
 
 @dataclass(frozen=True)
 class Questions:
-    """What a survey is asked.
+    """What a survey collects besides the column statistics.
 
     Attributes
     ----------
     labels : bool
         Whether to collect labels.
     digest : bool
-        Whether to digest the rows' content, for a checkpoint.
+        Whether to compute a digest of the rows' content, for a checkpoint.
     quantiles : bool
-        Whether to sketch the columns' distributions.
+        Whether to compute the quantile sketch.
     scheme : str
-        The scheme of the centers; "first" and "random" look for rows.
+        The scheme of the centers; "first" and "random" collect rows as candidates.
     n_centers : int
-        How many rows at most.
+        The most candidates.
     seed : int
         The seed of the rows' hash.
     gather : bool
-        Whether to bring each row's label and weight along, or to tell only which there are.
+        Whether to collect each row's label and weight, or only the distinct labels.
     """
 
     labels: bool
@@ -59,7 +72,7 @@ class Questions:
 
 @dataclass
 class Survey:
-    """The answers, for a part of the rows or for all of them; ``labels`` in the order of rows."""
+    """What was collected, from some of the rows or all; ``labels`` are in the order of the rows."""
 
     statistics: ColumnStatistics
     sketch: QuantileSketch | None
@@ -68,7 +81,7 @@ class Survey:
     digests: list[Words] = field(default_factory=list)
 
     def merge(self, other: Survey, n_centers: int) -> Survey:
-        """Return the answers for these rows and those of ``other``, which come after them."""
+        """Return the survey of these rows and those of ``other``, which follow them."""
         return Survey(
             self.statistics.merge(other.statistics),
             self.sketch.merge(other.sketch) if self.sketch and other.sketch else None,
@@ -83,7 +96,7 @@ class Survey:
 def survey(
     source: DataSource, questions: Questions, pool: Pool, monitor: Monitor | None = None
 ) -> Survey:
-    """Visit every row of positive weight once; every value must be finite."""
+    """Survey the rows of positive weight, all of whose values must be finite."""
     rows = (stop - start for start, stop in source.shards())
     parts = zip(rows, survey_shards(source, questions, pool), strict=True)
     watched = (monitor or Monitor()).watch("survey", source.n_rows, parts)
@@ -93,8 +106,8 @@ def survey(
 
 
 def survey_shards(source: DataSource, questions: Questions, pool: Pool) -> Iterator[Survey]:
-    """Yield the answers for each shard."""
-    block_rows = int(np.clip(BLOCK_ELEMENTS // source.n_features, 64, 8192))
+    """Yield the survey of each shard."""
+    block_rows = int(np.clip(BLOCK_VALUES // source.n_features, 64, 8192))
 
     def visit(item: tuple[Span, Any]) -> Survey:
         span, part = item
@@ -109,8 +122,7 @@ def survey_shards(source: DataSource, questions: Questions, pool: Pool) -> Itera
             found.labels = [_survey_labels(source, span[0], part, weights, questions)]
         return found
 
-    # A value takes about as long as eight features: what is small is done without threads.
-    work = 8 * source.n_rows * source.n_features
+    work = VALUE_COST_IN_FEATURES * source.n_rows * source.n_features
     yield from pool.map(visit, source.parts(), work=work)
 
 
@@ -151,7 +163,9 @@ def _survey_block(
     questions: Questions,
 ) -> Survey:
     check_finite(source, first_row, block)
-    place = source.first_row + first_row
+    if questions.quantiles and sp.issparse(block):
+        raise ValueError(needs_dense_rows(filter(needs_sketch, SCALERS)))
+    position = source.first_row + first_row
     w = np.ones(block.shape[0]) if weights is None else weights
     if not (w > 0).all():
         present = np.flatnonzero(w > 0)
@@ -160,14 +174,14 @@ def _survey_block(
         statistics = column_statistics(block, w)
     sketch = quantile_sketch(block, w) if questions.quantiles else None
     digests = []
-    if questions.digest:  # which row stands where matters, so the order does, too
+    if questions.digest:  # of the rows with their positions: their order matters
         hashes = hash_rows(block, 0)
-        places = np.arange(place, place + len(hashes), dtype=np.uint64)
-        digests = [np.bitwise_xor.reduce(mix(hashes + mix(places)), keepdims=True)]
+        positions = np.arange(position, position + len(hashes), dtype=np.uint64)
+        digests = [np.bitwise_xor.reduce(mix(hashes + mix(positions)), keepdims=True)]
     candidates = None
     if questions.scheme in ("first", "random"):
         candidates = find_candidates(
-            block, place, questions.scheme, questions.n_centers, questions.seed
+            block, position, questions.scheme, questions.n_centers, questions.seed
         )
     return Survey(statistics, sketch, candidates, digests=digests)
 
@@ -198,9 +212,9 @@ def checked_labels(source: DataSource, first_row: int, part: Any) -> np.ndarray[
 def refuse_huge_values(source: DataSource, statistics: ColumnStatistics) -> None:
     """Raise where a column has values whose powers would overflow."""
     largest = np.maximum(np.abs(statistics.low), np.abs(statistics.high))
-    if largest.max() > LARGEST_VALUE:
+    if largest.max() > MAX_ABS_VALUE:
         worst = int(np.argmax(largest))
         raise ValueError(
             f"Input X holds a value of magnitude {largest[worst]:.3g} in {source.column(worst)}, "
-            f"whose square overflows; values up to {LARGEST_VALUE:g} work. Rescale that column."
+            f"whose square overflows; values up to {MAX_ABS_VALUE:g} work. Rescale that column."
         )

@@ -1,8 +1,9 @@
-"""Model files: a header and arrays in an ordinary zip, read without trust.
+"""The container of a model file: a header and arrays in an ordinary zip, read without trust.
 
 The zip holds ``header.json``, then the arrays as ``.npy``; none is compressed, and no times are
-kept. Its comment, which is the end of the file, is a mark and the digest of all bytes before the
-digest.
+kept. Its comment, which is the end of the file, is a signature and the digest of all bytes before
+the digest. What a file claims about its arrays is checked before memory is allocated for them
+(``runtime.arrays``).
 """
 
 from __future__ import annotations
@@ -12,26 +13,24 @@ import io
 import json
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import Any, BinaryIO
+from typing import IO, Any, BinaryIO
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
-import numpy as np
-
-from polysift.persistence.plain import checked_dtype, checked_shape, empty, sound
-from polysift.runtime.outputs import CHUNK, array_chunks, replacing
+from polysift.runtime.arrays import ArrayHeader, Sink, checked_values, fill_array, send_array
+from polysift.runtime.outputs import CHUNK, replacing
 from polysift.runtime.types import FloatArray
 
 HEADER = "header.json"
-MARK = b"polysift model sha256 "
-DIGEST_BYTES = 64
+SIGNATURE = b"polysift model sha256 "
+DIGEST_CHARACTERS = 64
 
 MAX_MEMBERS = 2**16
 MAX_DIRECTORY_BYTES = 2**24
-"""More than so many members can need. As Python objects they take more memory than in a file."""
+"""More than so many members need. As Python objects they take more memory than in a file."""
 MAX_HEADER_BYTES = 2**26
 MAX_HEADER_VALUES = 2**22
 
@@ -53,7 +52,7 @@ class ModelFileError(ValueError):
     ...         polysift.load(path)
     ...     except polysift.ModelFileError as error:
     ...         print(str(error).split(": ")[-1].split(".")[0])
-    the mark at its end is missing
+    the signature at its end is missing
     """
 
 
@@ -70,35 +69,32 @@ def write_archive(path: Path, header: dict[str, Any], arrays: dict[str, FloatArr
         The arrays of an ``Encoder``.
     """
     listed = {
-        name: {
-            "dtype": array.dtype.str,
-            "shape": list(array.shape),
-            "sha256": _digest(_npy(array)),
-        }
+        name: ArrayHeader.of(array).to_json() | {"sha256": _npy_digest(array)}
         for name, array in arrays.items()
     }
     text = json.dumps(header | {"arrays": listed}, allow_nan=False).encode()
     _check_limits(text, len(arrays))
     with replacing(path) as partial:
         with ZipFile(partial, "w") as archive:
-            _add(archive, HEADER, len(text), [text])
+            with _member(archive, HEADER, len(text)) as file:
+                file.write(text)
             for name, array in arrays.items():
-                size = len(_npy_header(array.dtype, array.shape)) + array.nbytes
-                _add(archive, name, size, _npy(array))
-            archive.comment = MARK + bytes(DIGEST_BYTES)
+                size = len(npy_header(ArrayHeader.of(array))) + array.nbytes
+                with _member(archive, name, size) as file:
+                    send_npy(array, file.write)
+            archive.comment = SIGNATURE + bytes(DIGEST_CHARACTERS)
         with open(partial, "rb+") as file:
-            digest = _digest(_all_but_digest(file))
-            file.seek(-DIGEST_BYTES, io.SEEK_END)
-            file.write(digest.encode())
+            digest = _file_digest(file)
+            file.seek(-DIGEST_CHARACTERS, io.SEEK_END)
+            file.write(digest)
 
 
-def _add(archive: ZipFile, name: str, size: int, chunks: Iterable[bytes | memoryview]) -> None:
+def _member(archive: ZipFile, name: str, size: int) -> IO[bytes]:
+    """Return a new member of a zip, open for writing; its bytes depend on its content alone."""
     info = ZipInfo(name)  # of 1 January 1980
-    info.file_size = size  # says whether it needs the wide fields of a large file
-    info.create_system, info.external_attr = 3, 0o100644 << 16  # on every system the same
-    with archive.open(info, "w") as member:
-        for chunk in chunks:
-            member.write(chunk)
+    info.file_size = size  # decides whether it needs the wide fields of a large file
+    info.create_system, info.external_attr = 3, 0o100644 << 16  # the same on every system
+    return archive.open(info, "w")
 
 
 def _check_limits(text: bytes, members: int) -> None:
@@ -108,35 +104,39 @@ def _check_limits(text: bytes, members: int) -> None:
         raise ModelFileError("has a header that is too large, or too many arrays")
 
 
-def _npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+def npy_header(header: ArrayHeader) -> bytes:
     """Return the beginning of an ``.npy`` file; numpy's own differs from version to version."""
-    fields = f"{{'descr': {dtype.str!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
+    dtype, shape = header.dtype.str, header.shape
+    fields = f"{{'descr': {dtype!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
     length = -(len(fields) + 11) % 64 + len(fields) + 1  # all in all a multiple of 64
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", length) + f"{fields:{length - 1}}\n".encode()
 
 
-def _npy(array: FloatArray) -> Iterator[bytes | memoryview]:
-    yield _npy_header(array.dtype, array.shape)
-    yield from array_chunks(array)
+def send_npy(array: FloatArray, sink: Sink) -> None:
+    """Pass an array to a sink as the content of an ``.npy`` file."""
+    sink(memoryview(npy_header(ArrayHeader.of(array))))
+    send_array(array, sink)
 
 
-def _all_but_digest(file: BinaryIO) -> Iterator[bytes]:
-    left = file.seek(0, io.SEEK_END) - DIGEST_BYTES
-    file.seek(0)
-    while left > 0 and (chunk := file.read(min(left, CHUNK))):
-        left -= len(chunk)
-        yield chunk
-
-
-def _digest(chunks: Iterable[bytes | memoryview]) -> str:
+def _npy_digest(array: FloatArray) -> str:
     digest = hashlib.sha256()
-    for chunk in chunks:
-        digest.update(chunk)
+    send_npy(array, digest.update)
     return digest.hexdigest()
 
 
+def _file_digest(file: BinaryIO) -> bytes:
+    """Return the digest of a model file, which is that of all bytes before it."""
+    digest = hashlib.sha256()
+    left = file.seek(0, io.SEEK_END) - DIGEST_CHARACTERS
+    file.seek(0)
+    while left > 0 and (chunk := file.read(min(left, CHUNK))):
+        left -= len(chunk)
+        digest.update(chunk)
+    return digest.hexdigest().encode()
+
+
 class ModelFile(io.BufferedReader):
-    """A file that ``zipfile`` can be given: it takes a directory of any size in one go.
+    """A file whose reads are bounded, since ``zipfile`` reads a directory of any size at once.
 
     Parameters
     ----------
@@ -148,7 +148,7 @@ class ModelFile(io.BufferedReader):
         super().__init__(io.FileIO(path))
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read as always, but not more than a model needs."""
+        """Read as any file does, but no more at once than a model file needs."""
         if size is not None and size > MAX_DIRECTORY_BYTES:
             raise ModelFileError("has a directory that is too large")
         return super().read(size)
@@ -156,7 +156,7 @@ class ModelFile(io.BufferedReader):
 
 @contextmanager
 def _zip_errors() -> Iterator[None]:
-    """Say in our words what ``zipfile`` finds; what the disk fails to do stays as it is."""
+    """Turn what ``zipfile`` finds into a ``ModelFileError``; the disk's own errors stay."""
     try:
         yield
     except ModelFileError:
@@ -166,7 +166,7 @@ def _zip_errors() -> Iterator[None]:
 
 
 class ArchiveReader:
-    """An open model file, whose digest and layout are right.
+    """An open model file whose digest and layout were checked.
 
     Parameters
     ----------
@@ -191,19 +191,19 @@ class ArchiveReader:
 
     def _check_digest(self) -> bytes:
         length = self._file.seek(0, io.SEEK_END)
-        self._file.seek(max(0, length - len(MARK) - DIGEST_BYTES))
+        self._file.seek(max(0, length - len(SIGNATURE) - DIGEST_CHARACTERS))
         end = self._file.read()
-        if end[:-DIGEST_BYTES] != MARK:
+        if end[:-DIGEST_CHARACTERS] != SIGNATURE:
             raise ModelFileError(
-                "is no model that polysift.save has written, or not all of it: the mark at its end "
-                "is missing"
+                "is no model that polysift.save has written, or not all of it: the signature at "
+                "its end is missing"
             )
-        if _digest(_all_but_digest(self._file)).encode() != end[-DIGEST_BYTES:]:
+        if _file_digest(self._file) != end[-DIGEST_CHARACTERS:]:
             raise ModelFileError("is damaged: its checksum is wrong")
         return end
 
     def _checked_members(self) -> dict[str, ZipInfo]:
-        """Return the members by their names: arrays behind a header, and all as they are."""
+        """Return the members by name: a header, then arrays, all uncompressed."""
         infos = self._zip.infolist()
         left = self._file.seek(0, io.SEEK_END)
         for info in infos:
@@ -244,21 +244,20 @@ class ArchiveReader:
     def _array(self, name: str, about: Any) -> FloatArray:
         if not isinstance(about, dict) or about.keys() != {"dtype", "shape", "sha256"}:
             raise ModelFileError(f"does not say what {name!r} is")
-        dtype, shape = checked_dtype(about["dtype"]), checked_shape(about["shape"])
-        expected = _npy_header(dtype, shape)
-        count, rest = divmod(self._members[name].file_size - len(expected), dtype.itemsize)
+        header = ArrayHeader.from_json(about["dtype"], about["shape"])
+        expected = npy_header(header)
+        size = self._members[name].file_size - len(expected)
         wrong = ModelFileError(f"holds {name!r} of another shape or dtype than it says")
-        if rest:
+        if size != header.nbytes:
             raise wrong
-        array = empty(shape, dtype, count)
+        array, digest = header.allocate(size), hashlib.sha256(expected)
         with _zip_errors(), self._zip.open(self._members[name]) as member:
             if member.read(len(expected)) != expected:
                 raise wrong
-            for chunk in array_chunks(array):
-                member.readinto(chunk)  # type: ignore[attr-defined]
-        if _digest(_npy(array)) != about["sha256"]:
+            fill_array(array, member, digest.update)
+        if digest.hexdigest() != about["sha256"]:
             raise ModelFileError(f"is damaged: the checksum of {name!r} is wrong")
-        return sound(array)
+        return checked_values(array)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Models in files: ``save`` and ``load``, without pickle, and checked before a model is returned.
 
-See ``_archive`` for the file itself. Its header holds
+``persistence.archive`` is the container. Its header holds
 
 - ``format``: the number of the format, 1;
 - ``kind``: "FPCClassifier" or "FPCClassifierCV";
-- ``versions``: those of polysift and of what it stands on, for whoever looks;
+- ``versions``: those of polysift and its dependencies, for information only;
 - ``params`` and ``attributes``: the constructor's parameters and the fitted attributes;
 - ``arrays``: dtype, shape and checksum of each array.
 """
@@ -26,18 +26,19 @@ from polysift.cluster.ray_cluster import RayCluster
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.search import FPCClassifierCV
 from polysift.persistence.archive import ArchiveReader, ModelFile, ModelFileError, write_archive
-from polysift.persistence.plain import Encoder, MalformedError, NotPlainError, NotSaved, decode
-from polysift.persistence.validation import UnsoundError, check_attributes
+from polysift.persistence.plain import Encoder, NotPlainError, NotSaved, decode
+from polysift.persistence.validation import check_attributes
+from polysift.runtime.arrays import InvalidFieldError, MalformedError
 from polysift.runtime.outputs import check_output
 
 __all__ = ["ModelFileError", "NotSaved", "load", "save"]
 
 FORMAT = 1
 UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
-"""By format, what turns a header of it into one of the next, "format" included.
+"""By format, the function that turns a header of it into one of the next, "format" included.
 
-Whoever changes the meaning of a header raises ``FORMAT`` and adds the step here, so that files that
-are out there can still be read; ``tests/persistence/files`` has some.
+A change to the meaning of a header raises ``FORMAT`` and adds its step here, so that older files
+can still be read; ``tests/persistence/files`` has some.
 """
 
 KINDS: dict[str, Any] = {"FPCClassifier": FPCClassifier, "FPCClassifierCV": FPCClassifierCV}
@@ -46,7 +47,7 @@ RAY = "RayCluster"
 OWN_ADDRESSES = (None, "auto", "local")
 """The addresses of clusters that a model file may name: those on the machine that loads it."""
 
-AGAIN = "Copy it again from where it came from, or save the model again."
+REMEDY = "Copy it again from where it came from, or save the model again."
 
 _ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*_|_map_params")
 
@@ -63,8 +64,8 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
         The fitted model. All its parameters and fitted attributes are kept, except for parameters
         that are no plain data: a generator as ``random_state`` becomes the seed that was used, and
         of ``cv`` splitters and splits and of ``scoring`` functions only a description is kept. Of
-        a ``RayCluster`` all is kept but the address of another machine: whoever passes a file on
-        must not decide where its user's rows are sent.
+        a ``RayCluster`` all is kept but the address of another machine: a file must not decide
+        where the rows of those who load it are sent.
     path : path
         The file, by convention ending in .polysift.
     overwrite : bool, default=False
@@ -103,7 +104,7 @@ def save(model: Any, path: Any, *, overwrite: bool = False) -> None:
             "attributes": _encoded(encoder, state["attributes"]),
         }
         write_archive(output, header, encoder.arrays)
-    except UnsoundError as error:
+    except InvalidFieldError as error:
         raise ModelFileError(f"The model cannot be saved: {error}.") from None
     except ModelFileError as error:
         raise ModelFileError(f"The model cannot be saved: its file {error}.") from None
@@ -164,11 +165,11 @@ def load(path: Any) -> FPCClassifier | FPCClassifierCV:
             return _read(opened)
     except (ModelFileError, MalformedError) as error:
         text = str(error)
-    except UnsoundError as error:
-        text = f"holds a model that cannot be: {error}"
+    except InvalidFieldError as error:
+        text = f"holds an invalid model: {error}"
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        text = f"is not as save writes it ({error!s:.200})"  # what all checks have missed
-    raise ModelFileError(f"The model file {file} {text}{'' if text[-1] == '.' else f'. {AGAIN}'}")
+        text = f"is not as save writes it ({error!s:.200})"  # what no check has found
+    raise ModelFileError(f"The model file {file} {text}{'' if text[-1] == '.' else f'. {REMEDY}'}")
 
 
 def _kind(model: Any) -> str:

@@ -60,7 +60,7 @@ def to_onnx(
     them for doubles can run the model. Scores differ from ``decision_function`` by the rounding of
     two matrix products. A rounding error of a score is about 1e-16 times
     ``sum_j |u_j| (1 + x.c_j)^s``, which coefficients that cancel make much larger than the score.
-    Isotonic probabilities have steep places, where the rounding of a score shows more.
+    Isotonic probabilities are steep in parts, where the rounding of a score shows more.
 
     Classes that are integers come out as int64, text as string, booleans as bool, float32 as
     float32, and other floats as float64. Classes of other types cannot be exported.
@@ -132,7 +132,7 @@ def _add_outputs(
 ) -> list[Value]:
     """Add all that leads from X to the outputs; returns them."""
     x = "X" if input_type == np.float64 else graph.op("Cast", "X", to=blocks.DOUBLE)
-    x = blocks.scaled(graph, x, scaler_from_dict(clf.scaler_))
+    x = scaler_from_dict(clf.scaler_).to_onnx(graph, x)
     two, per_class = len(classes) == 2, (ROWS, len(classes))
     kernel = clf.centers_, clf.degree_, clf.coef_
     scores = blocks.scored(graph, x, *kernel, name="column" if two else "score")

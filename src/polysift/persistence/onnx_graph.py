@@ -1,7 +1,8 @@
-"""Building blocks of an ONNX graph that computes what the classifier computes, in float64.
+"""ONNX graphs, and the parts of one that computes what a classifier computes, in float64.
 
-Blocks mimic the operations of prediction one by one, in the same order, so that all but the two
+Nodes repeat the operations of prediction one by one, in the same order, so that all but the two
 matrix products give the same bits. The operators are those that runtimes implement for doubles.
+A scaler adds its own nodes (``features.scalers.Scaler.to_onnx``).
 """
 
 from __future__ import annotations
@@ -12,18 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from polysift.features.scalers import AffineScaler, QuantileScaler, Scaler
+from polysift.features.scalers import Knots
 from polysift.runtime.types import FloatArray
 from polysift.training.calibration import Calibrator, IsotonicCalibrator, SigmoidCalibrator
 
 MAX_BYTES = 2**31 - 2**20
-"""What a protobuf message can hold, less a little for all that is not an array."""
+"""The limit of a protobuf message, less some room for what is not an array."""
 
 INT64, DOUBLE = 7, 11
 """How a Cast names its type: the numbers of onnx.TensorProto.DataType."""
-
-Knots = tuple[FloatArray, FloatArray]
-"""The ascending arguments of a piecewise linear function, and its values there."""
 
 
 def load_onnx() -> Any:
@@ -95,63 +93,37 @@ class Graph:
             [onnx.numpy_helper.from_array(array, name) for name, array in self.constants.items()],
         )
 
+    def interpolate(self, x: str, columns: list[Knots]) -> str:
+        """Add ``np.interp`` of each column of x, (rows, K), between knots of its own.
+
+        All columns search at once: the knots lie in one table, each column's padded with infinity
+        to the same power of two, and every step advances ``position`` by half of what is left
+        where the knot there is not beyond x. That takes log2 of the largest number of knots in
+        steps of few nodes.
+        """
+        steps = max(len(knots) - 1 for knots, _ in columns).bit_length()
+        width = 2**steps
+        tables = [np.full((len(columns), width), fill) for fill in (np.inf, 0.0, 0.0)]
+        for row, (knots, values) in enumerate(columns):
+            for table, entries in zip(tables, (knots, values, _slopes(knots, values)), strict=True):
+                table[row, : len(entries)] = entries
+        # Beyond its knots a column is constant. Clipping also keeps infinity out of the product.
+        x = self.op("Max", x, self.constant("first_knot", [knots[0] for knots, _ in columns]))
+        x = self.op("Min", x, self.constant("last_knot", [knots[-1] for knots, _ in columns]))
+        names = ("knots", "values", "slopes")
+        flat = [self.constant(*pair) for pair in zip(names, map(np.ravel, tables), strict=True)]
+        position = self.constant("column_start", width * np.arange(len(columns), dtype=np.int64))
+        for step in reversed(range(steps)):
+            ahead = self.op("Add", position, self.constant("half", np.int64(2**step)))
+            reached = self.op("GreaterOrEqual", x, self.op("Gather", flat[0], ahead))
+            position = self.op("Where", reached, ahead, position)
+        knot, value, slope = (self.op("Gather", table, position) for table in flat)
+        rise = self.op("Mul", slope, self.op("Sub", x, knot))
+        return self.op("Add", rise, value)
+
     def _unique(self, name: str) -> str:
         self._uses[name] = self._uses.get(name, 0) + 1
         return name if self._uses[name] == 1 else f"{name}_{self._uses[name]}"
-
-
-def scaled(graph: Graph, x: str, scaler: Scaler) -> str:
-    """Add a scaler; returns rows in the coordinates of the centers."""
-    if isinstance(scaler, AffineScaler):
-        return _affine(graph, x, scaler)
-    assert isinstance(scaler, QuantileScaler)
-    counted = zip(scaler.values, scaler.levels, scaler.counts, strict=True)
-    x = interpolated(graph, x, [(knots[:n], levels[:n]) for knots, levels, n in counted])
-    x = graph.op("Mul", x, graph.constant("two", 2.0))
-    x = graph.op("Sub", x, graph.constant("one", 1.0))
-    root = np.sqrt(len(scaler.counts))
-    return graph.op("Div", x, graph.constant("root_of_columns", root), name="scaled")
-
-
-def _affine(graph: Graph, x: str, scaler: AffineScaler) -> str:
-    # Steps that change nothing are left out: scaler=None makes none at all.
-    if np.isfinite(scaler.low).any():
-        x = graph.op("Max", x, graph.constant("low", scaler.low))
-    if np.isfinite(scaler.high).any():
-        x = graph.op("Min", x, graph.constant("high", scaler.high))
-    if scaler.offset.any():
-        x = graph.op("Sub", x, graph.constant("offset", scaler.offset))
-    if (scaler.scale != 1.0).any():
-        x = graph.op("Mul", x, graph.constant("scale", scaler.scale), name="scaled")
-    return x
-
-
-def interpolated(graph: Graph, x: str, columns: list[Knots]) -> str:
-    """Add ``np.interp`` of each column of x, (rows, K), between knots of its own.
-
-    All columns search at once: the knots lie in one table, each column's padded with infinity to
-    the same power of two, and every step moves ``place`` on by half of what is left where the knot
-    there is not beyond x. That takes log2 of the largest number of knots in steps of few nodes.
-    """
-    steps = max(len(knots) - 1 for knots, _ in columns).bit_length()
-    width = 2**steps
-    tables = [np.full((len(columns), width), fill) for fill in (np.inf, 0.0, 0.0)]
-    for row, (knots, values) in enumerate(columns):
-        for table, entries in zip(tables, (knots, values, _slopes(knots, values)), strict=True):
-            table[row, : len(entries)] = entries
-    # Beyond its knots a column is constant. Clipping also keeps infinity out of the product.
-    x = graph.op("Max", x, graph.constant("first_knot", [knots[0] for knots, _ in columns]))
-    x = graph.op("Min", x, graph.constant("last_knot", [knots[-1] for knots, _ in columns]))
-    names = ("knots", "values", "slopes")
-    flat = [graph.constant(*pair) for pair in zip(names, map(np.ravel, tables), strict=True)]
-    place = graph.constant("column_start", width * np.arange(len(columns), dtype=np.int64))
-    for step in reversed(range(steps)):
-        ahead = graph.op("Add", place, graph.constant("half", np.int64(2**step)))
-        reached = graph.op("GreaterOrEqual", x, graph.op("Gather", flat[0], ahead))
-        place = graph.op("Where", reached, ahead, place)
-    knot, value, slope = (graph.op("Gather", table, place) for table in flat)
-    rise = graph.op("Mul", slope, graph.op("Sub", x, knot))
-    return graph.op("Add", rise, value)
 
 
 def _slopes(knots: FloatArray, values: FloatArray) -> FloatArray:
@@ -218,7 +190,7 @@ def _positive(graph: Graph, scores: str, calibrator: Calibrator) -> str:
     if isinstance(calibrator, IsotonicCalibrator):
         ends = np.cumsum(calibrator.counts)[:-1]
         parts = (np.split(knots, ends) for knots in (calibrator.thresholds, calibrator.values))
-        p = interpolated(graph, scores, list(zip(*parts, strict=True)))
+        p = graph.interpolate(scores, list(zip(*parts, strict=True)))
         return graph.op("Min", p, one)
     assert isinstance(calibrator, SigmoidCalibrator)
     t = graph.op("Mul", scores, graph.constant("slope", calibrator.slope))

@@ -16,19 +16,20 @@ from typing import Any
 
 import numpy as np
 
+from polysift.runtime.arrays import (
+    MalformedError,
+    allocate,
+    checked_dtype,
+    checked_shape,
+    checked_values,
+)
 from polysift.runtime.types import FloatArray
 
 MAX_DEPTH = 32
 
-_DTYPE = re.compile(r"[<|]([biufSU]\d{1,9}|[mM]8(\[\d{0,9}[A-Za-z]{1,2}\])?)")
-
 
 class NotPlainError(TypeError):
     """A value that cannot be written as plain data."""
-
-
-class MalformedError(ValueError):
-    """Data that stand for no plain value; the text says what their file does wrong."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -158,7 +159,8 @@ def _decode_special(tree: dict[str, Any], arrays: dict[str, FloatArray], inner: 
             case {"$range": [int(start), int(stop), int(step)]}:
                 return range(start, stop, step)
             case {"$scalar": [dtype, str(digits)]}:
-                (scalar,) = sound(np.frombuffer(bytes.fromhex(digits), checked_dtype(dtype)))
+                content = np.frombuffer(bytes.fromhex(digits), checked_dtype(dtype))
+                (scalar,) = checked_values(content)
                 return scalar
             case {"$str": str(text)}:
                 return np.str_(text)
@@ -190,50 +192,8 @@ def _masked(data: Any, mask: Any, fill: Any) -> Any:
 
 
 def _objects(shape: Any, values: list[Any]) -> FloatArray:
-    array = empty(checked_shape(shape), object, len(values))
+    array = allocate(checked_shape(shape), object, len(values))
     flat = array.reshape(-1)
-    for place, value in enumerate(values):  # one by one: numpy would look into lists
-        flat[place] = value
+    for position, value in enumerate(values):  # one by one: numpy would look into lists
+        flat[position] = value
     return array
-
-
-def checked_dtype(text: Any) -> np.dtype[Any]:
-    """Return the dtype of this name, which must be one of numbers, text or times."""
-    if not isinstance(text, str) or not _DTYPE.fullmatch(text):
-        raise MalformedError(f"holds an array of a dtype that no model has: {shortened(text)}")
-    try:
-        dtype = np.dtype(text)
-    except (TypeError, ValueError):
-        raise MalformedError(f"holds an array of an unknown dtype, {text!r}") from None
-    if dtype.itemsize == 0 or (dtype.kind == "f" and dtype.itemsize > 8):
-        raise MalformedError(f"holds an array of dtype {text!r}, which is not used here")
-    return dtype
-
-
-def checked_shape(shape: Any) -> tuple[int, ...]:
-    """Return a list as a shape that an array can have."""
-    whole = isinstance(shape, list) and all(type(length) is int for length in shape)
-    if not whole or len(shape) > 8 or not all(0 <= length < 2**48 for length in shape):
-        raise MalformedError(f"holds an array of shape {shortened(shape)}, which cannot be")
-    return tuple(shape)
-
-
-def empty(shape: tuple[int, ...], dtype: Any, size: int) -> FloatArray:
-    """Return an array of this shape, which must have ``size`` elements: nothing larger is made."""
-    try:
-        if math.prod(shape) == size:  # of Python's integers, which do not overflow
-            return np.empty(shape, dtype)
-    except (ValueError, OverflowError):
-        pass
-    raise MalformedError(f"holds an array of shape {shape}, which is not its size")
-
-
-def sound(array: FloatArray) -> FloatArray:
-    """Return an array in native byte order, whose bytes must mean something in its dtype."""
-    if array.dtype.kind == "b" and array.size and array.view(np.uint8).max() > 1:
-        raise MalformedError("holds truth values that are neither true nor false")
-    if array.dtype.kind == "U" and array.size:
-        points = array.reshape(-1).view("<u4")
-        if points.max() > 0x10FFFF:
-            raise MalformedError("holds text that is no Unicode")
-    return array.astype(array.dtype.newbyteorder("="), copy=False)

@@ -1,31 +1,33 @@
 """Checkpoints: what a fit has done so far, on disk, whole or not at all.
 
-A checkpoint is a folder. ``fingerprint.json`` says what the fit is of; each ``*.state`` file holds
-arrays and a few plain values: the arrays' bytes, a JSON index with their digest, and its length. A
-file is written beside its name, flushed to disk and renamed, so that a kill at any moment leaves
-the old one or the new one.
-
-What tells one fit from another: the content of arrays, and what the last bit depends on.
+A checkpoint is a folder. ``fingerprint.json`` says what the fit is of: its parameters, the content
+of its data, and what the last bit of a model depends on besides. Each ``*.state`` file is an array
+file (``runtime.arrays``): arrays and a few plain values with a digest, which replaces the one
+before it only once it is on disk, so that a kill at any moment leaves the old one or the new one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import platform
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
 
-from polysift.runtime.outputs import array_chunks, replacing
+from polysift.runtime.arrays import Into, MalformedError, Storable, read_arrays, write_arrays
+from polysift.runtime.outputs import replacing
 from polysift.runtime.types import FloatArray
+
+MIN_SECONDS_BETWEEN_SAVES = 2.0
+SAVE_COST_MULTIPLE = 10
+"""The pause between two saves is at least so many times as long as a save took."""
 
 
 def machine_fingerprint() -> dict[str, str]:
@@ -65,35 +67,6 @@ def digest(*arrays: Any) -> str:
     return total.hexdigest()
 
 
-MAGIC = b"polysift-state-2"
-LEAST_SECONDS = 2.0
-"""The pause between two saves; it grows with the time a save takes, to a tenth of the work."""
-
-
-class RowBlocks(Protocol):
-    """An array whose blocks of rows lie elsewhere, one after the other.
-
-    In a file it looks like any other array.
-    """
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The type of its numbers."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Its shape."""
-
-    def read(self) -> Iterator[FloatArray]:
-        """Yield the blocks."""
-
-    def write(self) -> Iterator[FloatArray]:
-        """Yield empty blocks to be filled, each before the next is asked for."""
-
-
-Into = Callable[[dict[str, Any]], Mapping[str, FloatArray | RowBlocks]]
-
-
 class CheckpointError(ValueError):
     """A checkpoint that cannot be used: of another fit, or damaged.
 
@@ -121,7 +94,7 @@ class Checkpoint:
     folder : path
         Created if need be.
     fingerprint : dict
-        Plain values that tell this fit from any other.
+        Plain values that distinguish this fit from any other.
     """
 
     def __init__(self, folder: str | Path, fingerprint: dict[str, Any]) -> None:
@@ -140,10 +113,10 @@ class Checkpoint:
                 f"The checkpoint {self.folder} is in use by another fit. Wait for it, or give each "
                 "fit a folder of its own (a search over parameters cannot share one)."
             )
-        mark = json.loads(json.dumps(fingerprint | machine_fingerprint()))
-        self._mark = hashlib.blake2b(json.dumps(mark, sort_keys=True).encode()).hexdigest()[:32]
+        plain = json.loads(json.dumps(fingerprint | machine_fingerprint()))
+        self._fit = hashlib.blake2b(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
         try:
-            self._match(mark)
+            self._match(plain)
         except CheckpointError:
             self.close()
             raise
@@ -154,18 +127,18 @@ class Checkpoint:
 
     def due(self) -> bool:
         """Return whether it is time for another save."""
-        return perf_counter() - self._saved_at > max(LEAST_SECONDS, 10 * self._cost)
+        return perf_counter() - self._saved_at > max(
+            MIN_SECONDS_BETWEEN_SAVES, SAVE_COST_MULTIPLE * self._cost
+        )
 
     def path(self, name: str) -> Path:
         """Return the file of a state."""
         return self.folder / f"{name}.state"
 
-    def save(
-        self, name: str, arrays: Mapping[str, FloatArray | RowBlocks], values: dict[str, Any]
-    ) -> None:
+    def save(self, name: str, arrays: Mapping[str, Storable], values: dict[str, Any]) -> None:
         """Write a state, replacing the one of that name."""
         began = perf_counter()
-        write_state(self.path(name), arrays, values | {"fit": self._mark})
+        write_arrays(self.path(name), arrays, values | {"fit": self._fit})
         self._saved_at = perf_counter()
         self._cost = self._saved_at - began
 
@@ -179,8 +152,15 @@ class Checkpoint:
         path = self.path(name)
         if not path.exists():
             return None
-        arrays, values = read_state(path, into)
-        if values.get("fit") != self._mark:
+        try:
+            arrays, values = read_arrays(path, into)
+        except (MalformedError, OSError) as error:
+            what = f"it {error}" if isinstance(error, MalformedError) else error
+            raise CheckpointError(
+                f"The checkpoint {path} is damaged ({what}); it was not used. Remove the folder "
+                f"{path.parent} to start anew."
+            ) from error
+        if values.get("fit") != self._fit:
             raise CheckpointError(
                 f"The checkpoint {path} belongs to another fit; it was not used. Remove the folder "
                 f"{self.folder} to start anew."
@@ -216,7 +196,7 @@ class Checkpoint:
 
 
 def _locked(file: Any) -> bool:
-    """Lock an open file for this process, and return whether nobody else holds it."""
+    """Lock an open file for this process, and return whether no other process holds it."""
     try:
         import fcntl
     except ImportError:  # no such locks on this system
@@ -235,84 +215,3 @@ def stored_seed(folder: Any) -> int | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return seed if isinstance(seed, int) else None
-
-
-def write_state(
-    path: Path, arrays: Mapping[str, FloatArray | RowBlocks], values: dict[str, Any]
-) -> None:
-    """Write arrays and plain values as one file, atomically."""
-    total = hashlib.blake2b(digest_size=16)
-    index = []
-    with replacing(path) as partial, open(partial, "wb") as file:
-        file.write(MAGIC)
-        for name, array in arrays.items():
-            index.append([name, array.dtype.str, list(array.shape), file.tell()])
-            blocks = [array] if isinstance(array, np.ndarray) else array.read()
-            for block in blocks:
-                for chunk in array_chunks(np.ascontiguousarray(block)):
-                    total.update(chunk)
-                    file.write(chunk)
-        footer = {"arrays": index, "values": values}
-        total.update(json.dumps(footer).encode())
-        text = json.dumps(footer | {"digest": total.hexdigest()}).encode()
-        file.write(text + len(text).to_bytes(8, "little"))
-
-
-def read_rows(path: Path, name: str, rows: tuple[int, int]) -> FloatArray:
-    """Return some rows of an array that this process has written, from first to before last."""
-    with open(path, "rb") as file:
-        end = file.seek(-8, os.SEEK_END)
-        file.seek(end - int.from_bytes(file.read(8), "little"))
-        index = json.loads(file.read(os.path.getsize(path) - 8 - file.tell()))["arrays"]
-        kind, shape, offset = next(entry[1:] for entry in index if entry[0] == name)
-        out = np.empty((rows[1] - rows[0], *shape[1:]), kind)
-        file.seek(offset + rows[0] * out.itemsize * int(np.prod(shape[1:])))
-        for chunk in array_chunks(out):
-            file.readinto(chunk)
-    return out
-
-
-def read_state(
-    path: Path, into: Into | None = None
-) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-    """Read what ``write_state`` wrote; anything else raises ``CheckpointError``."""
-    try:
-        with open(path, "rb") as file:
-            if file.read(len(MAGIC)) != MAGIC:
-                raise ValueError("it does not begin as it should")
-            end = file.seek(-8, os.SEEK_END)
-            length = int.from_bytes(file.read(8), "little")
-            file.seek(end - length)
-            footer = json.loads(file.read(length))
-            expected = footer.pop("digest")
-            total = hashlib.blake2b(digest_size=16)
-            arrays: dict[str, FloatArray] = {}
-            given: Mapping[str, FloatArray | RowBlocks]
-            given = {} if into is None else into(footer["values"])
-            for name, kind, shape, offset in footer["arrays"]:
-                dtype = np.dtype(kind)
-                size = int(np.prod(shape)) * dtype.itemsize
-                if not 0 <= offset <= offset + size <= end:
-                    raise ValueError("an array lies outside the file")
-                file.seek(offset)
-                array = given.get(name)
-                if array is None:
-                    array = np.empty(shape, dtype)
-                elif array.dtype != dtype or list(array.shape) != shape:
-                    raise ValueError("an array has another shape")
-                blocks = [array] if isinstance(array, np.ndarray) else array.write()
-                for block in blocks:
-                    for chunk in array_chunks(block):
-                        file.readinto(chunk)
-                        total.update(chunk)
-                if isinstance(array, np.ndarray):
-                    arrays[name] = array
-            total.update(json.dumps(footer).encode())
-        if total.hexdigest() != expected:
-            raise ValueError("its checksum is wrong")
-    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
-        raise CheckpointError(
-            f"The checkpoint {path} is damaged ({error}); it was not used. Remove the folder "
-            f"{path.parent} to start anew."
-        ) from error
-    return arrays, footer["values"]

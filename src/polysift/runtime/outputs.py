@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import numpy as np
-
 CHUNK = 2**22
 """Bytes that are read, written or digested at once."""
 
@@ -61,13 +59,6 @@ def replacing(path: Path) -> Iterator[Path]:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
-
-
-def array_chunks(array: np.ndarray[Any, Any]) -> Iterator[memoryview]:
-    """Yield the bytes of a C-ordered array, some megabytes at a time."""
-    flat: Any = memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
-    for start in range(0, len(flat), CHUNK):
-        yield flat[start : start + CHUNK]
 
 
 OWN = re.compile(r"part-\d{5,}\.parquet")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from numbers import Integral
 from typing import Any
 
@@ -28,7 +29,7 @@ def check_real(name: str, value: Any, *, positive: bool) -> float:
     return number
 
 
-def check_choice(name: str, value: Any, choices: tuple[str | None, ...]) -> Any:
+def check_choice(name: str, value: Any, choices: Collection[str | None]) -> Any:
     """Return ``value`` if it is one of the choices, or raise a ValueError."""
     if not (value is None or isinstance(value, str)) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}; got {value!r}.")

@@ -13,7 +13,7 @@ from polysift.engine.backend import Backend
 from polysift.engine.budget import parse_memory_limit
 from polysift.features.feature_map import AUTO_CENTERS, MapSpec, check_centers, check_degree
 from polysift.features.kernels import degree_bound
-from polysift.features.scalers import SCALERS, needs_sketch
+from polysift.features.scalers import SCALERS, sparse_choices, takes_sparse
 from polysift.runtime.checkpoints import digest
 from polysift.runtime.parallel import usable_jobs
 from polysift.runtime.parameters import check_choice, check_flag, check_integer, check_real, listed
@@ -198,11 +198,10 @@ def _sizes(value: Any) -> list[int] | None:
 def _scalers(value: Any, source: DataSource) -> list[str | None]:
     scalers = list(dict.fromkeys(listed("scalers", value)))
     if source.sparse:  # where a zero does not stay zero, sparse rows would be filled
-        scalers = [scaler for scaler in scalers if not needs_sketch(scaler)]
+        scalers = [scaler for scaler in scalers if takes_sparse(scaler)]
     if not scalers:
         raise ValueError(
-            f"scalers={value!r} needs dense rows. Use 'minmax', 'standard' or None, or pass "
-            "X.toarray()."
+            f"scalers={value!r} needs dense rows. Use {sparse_choices()}, or pass X.toarray()."
         )
     return scalers
 
