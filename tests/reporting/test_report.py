@@ -24,6 +24,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 from polysift import FPCClassifier, FPCClassifierCV, explain, open_data
+from polysift.explanation.tables import notes_of
 from polysift.reporting.evaluation import evaluate
 from polysift.reporting.page import NAME, seconds_text, share_text, shortened, size_text
 from polysift.reporting.report import report
@@ -232,7 +233,7 @@ def test_what_matters(calibrated, calibrated_html):
     page = read(calibrated_html)
     found = explain(calibrated, TEST[0])
     text = page.text("importance")
-    assert all(note in text for note in found.notes())
+    assert all(note in text for note in notes_of(found))
     features, pairs, terms = (page.rows("importance", k) for k in range(3))
     assert [row[0] for row in features] == [e["feature"] for e in found.features()]
     assert [row[2] for row in features] == [f"{e['attribution']:.3g}" for e in found.features()]

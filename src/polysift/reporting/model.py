@@ -17,6 +17,7 @@ import numpy as np
 
 from polysift import __version__
 from polysift.explanation.explanation import Explanation
+from polysift.explanation.tables import notes_of
 from polysift.reporting.case import SHOWN_CLASSES, Case, Section, noted
 from polysift.reporting.page import (
     SPACE,
@@ -51,7 +52,7 @@ def explanation_section(case: Case) -> Section | None:
     parts = [paragraph(words), beside(*pieces)]
     if found.reason is None:
         parts.append(_terms(found))
-    parts.append(paragraph(" ".join(found.notes()), kind="note"))
+    parts.append(paragraph(" ".join(notes_of(found)), kind="note"))
     return "importance", "What matters", joined(parts)
 
 
