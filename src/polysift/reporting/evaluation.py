@@ -13,6 +13,7 @@ from polysift.data.labels import codes_among
 from polysift.data.source import DataSource
 from polysift.engine.sums import predicted_codes
 from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.fitted import scores_by_shard
 from polysift.features.survey import checked_labels, checked_weights
 from polysift.runtime.parallel import Span
 from polysift.runtime.types import FloatArray, IntArray
@@ -122,7 +123,7 @@ def _scored(
         if weights is not None:
             weights[rows] = checked_weights(source, span[0], source.weights(part))
 
-    for _ in model.score_shards(source, keep, show=bool(model.verbose)):
+    for _ in scores_by_shard(model, source, keep, show=bool(model.verbose)):
         pass
     return codes, scores, weights
 
