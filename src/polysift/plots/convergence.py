@@ -19,7 +19,7 @@ from polysift.plots.base import (
     dress,
     load_matplotlib,
 )
-from polysift.runtime.types import BoolArray, FloatArray
+from polysift.runtime.types import BoolArray, FloatArray, IntArray
 
 
 class ConvergenceDisplay(Display):
@@ -115,24 +115,12 @@ class ConvergenceDisplay(Display):
         right.spines["right"].set_visible(True)
         right.grid(False)  # grid lines of both axes do not coincide
         residuals = np.where(rows[1:] > 0, rows[1:], np.nan)
-        lines = [
-            owner.plot(
-                x,
-                values,
-                color=COLOURS[number],
-                ls=DASHES[number],
-                marker=MARKERS[number] if len(x) <= MAX_MARKED_POINTS else None,
-                markersize=5,
-                label=label,
-            )[0]
-            for number, (owner, values, label) in enumerate(
-                (
-                    (ax, rows[0], "objective"),
-                    (right, residuals[0], "primal residual"),
-                    (right, residuals[1], "dual residual"),
-                )
-            )
-        ]
+        drawn = (
+            (ax, rows[0], "objective"),
+            (right, residuals[0], "primal residual"),
+            (right, residuals[1], "dual residual"),
+        )
+        lines = [_line(owner, x, y, label, k) for k, (owner, y, label) in enumerate(drawn)]
         self.objective_line_, self.primal_line_, self.dual_line_ = lines
         if rows[0].min() > 0 and rows[0].max() > LOG_SCALE_RATIO * rows[0].min():
             ax.set_yscale("log")
@@ -143,14 +131,20 @@ class ConvergenceDisplay(Display):
         ax.tick_params(axis="y", labelcolor=COLOURS[0])  # shows which line belongs to this axis
         right.set_ylabel("residuals (relative)")
         ax.xaxis.set_major_locator(load_matplotlib("ticker").MaxNLocator(**WHOLE_NUMBERS))
-        # Above the axes, since matplotlib's "best" location avoids the lines of one axis only.
-        named = [
+        known_lines = [
             line for line, values in zip(lines, rows, strict=True) if not np.isnan(values).all()
         ]
-        right.legend(
-            handles=named, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize="small"
-        )
+        # Above the axes, since matplotlib's "best" location avoids the lines of one axis only.
+        above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}
+        right.legend(handles=known_lines, fontsize="small", **above)
         ax.set_title(self.title, pad=28)
+
+
+def _line(ax: Any, x: IntArray, y: FloatArray, label: str, number: int) -> Any:
+    """Draw one of the lines, in the style with this number."""
+    style = {"color": COLOURS[number], "ls": DASHES[number], "markersize": 5}
+    marker = MARKERS[number] if len(x) <= MAX_MARKED_POINTS else None
+    return ax.plot(x, y, **style, marker=marker, label=label)[0]
 
 
 def drawable(rows: FloatArray) -> BoolArray:

@@ -297,9 +297,9 @@ class SearchCurveDisplay(Display):
             patch = load_matplotlib("patches").Patch
             handles.append(patch(color=GREY, alpha=0.3, lw=0, label=f"± 1 std. error, {splits}"))
         if self.screened_:
-            mark = {"ls": "none", "marker": "o", "markerfacecolor": "none", "color": GREY}
+            style = {"ls": "none", "marker": "o", "markerfacecolor": "none", "color": GREY}
             label = "open: screened out,\nscore when stopped"
-            handles.append(load_matplotlib("lines").Line2D([], [], **mark, label=label))
+            handles.append(load_matplotlib("lines").Line2D([], [], **style, label=label))
         return handles if self.chosen_ is None else [*handles, self.chosen_]
 
     def _values(self) -> list[Any]:

@@ -154,8 +154,8 @@ def _draw_search(search: FPCClassifierCV, param: str, ax: Any) -> None:
 
 def _legend_below(ax: Any, handles: Any, labels: Any) -> None:
     """Put a legend below the axes, where it hides no line."""
-    place = {"loc": "outside lower center", "ncols": 2, "fontsize": 8.6}
-    ax.figure.legend(handles, labels, **place)
+    options = {"loc": "outside lower center", "ncols": 2, "fontsize": 8.6}
+    ax.figure.legend(handles, labels, **options)
 
 
 def _label(name: Any, length: int = 32) -> str:
