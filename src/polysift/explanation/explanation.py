@@ -83,10 +83,10 @@ class Explanation:
     """
 
     model: FPCClassifier
-    feature_names: tuple[str, ...]
     classes: tuple[Any, ...]
-    reference: Reference
     baseline: FloatArray
+    feature_names: tuple[str, ...]
+    reference: Reference
     attribution: FloatArray
     score_variance: FloatArray
     n_monomials: int
