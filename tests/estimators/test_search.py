@@ -788,7 +788,7 @@ def test_a_seed_makes_a_search_repeatable():
 
 
 def test_progress_names_the_stage(capsys, monkeypatch):
-    monkeypatch.setattr(progress._Lines, "finish", lambda self, phase, *_: self._print(phase))
+    monkeypatch.setattr(progress._Lines, "end", lambda self, phase: self.note(phase.label))
     X, y = problem(120)
     FPCClassifierCV(**QUICK, cv=3, verbose=1).fit(X, y)
     shown = capsys.readouterr().err

@@ -406,22 +406,6 @@ class TestWhatIsShown:
         assert sum(entry["alone"] for entry in plain["features"]) < 1
         assert "setosa" in str(found)
 
-    def test_bars(self):
-        figure = pytest.importorskip("matplotlib.figure", reason="displays need polysift[plots]")
-        X, y = rows_and_labels(3)
-        model = FPCClassifier(2, random_state=0).fit(X, y)
-        display = polysift.plots.ImportanceDisplay.from_estimator
-        drawn = display(model, X, ax=figure.Figure().subplots())
-        found = explain(model, X)
-        assert drawn.names == [entry["feature"] for entry in found.features()]
-        widths = [bar.get_width() for bar in drawn.bars_]
-        assert widths == [entry["attribution"] for entry in found.features()]
-        assert drawn.ax_.get_yticklabels()[0].get_text() == drawn.names[0]
-        pairs = display(model, X, of="pairs", top=2, ax=figure.Figure().subplots())
-        assert pairs.values == [entry["share"] for entry in found.pairs(2)]
-        with pytest.raises(ValueError, match='of must be "features" or "pairs"; got \'terms\''):
-            display(model, of="terms")
-
 
 def test_wrong_input():
     X, y = rows_and_labels(2)

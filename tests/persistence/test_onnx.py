@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from polysift import FPCClassifier, FPCClassifierCV, __version__
+from polysift.estimators.fitted import feature_map_of
 from polysift.features.feature_map import BlockFeatures
 from polysift.persistence.onnx import to_onnx
 from polysift.persistence.onnx_graph import Graph, Value
@@ -126,7 +127,7 @@ def test_real_data_with_isotonic_probabilities(name, m):
 
 def sums_of_sizes(clf, X):
     """Return sum_j |u_j| (1 + x.c_j)^s of each row: rounding errors are relative to it."""
-    return np.abs(BlockFeatures(clf._feature_map(), np.float64)(X)) @ np.abs(clf.coef_[0])
+    return np.abs(BlockFeatures(feature_map_of(clf), np.float64)(X)) @ np.abs(clf.coef_[0])
 
 
 def assert_same_up_to_rounding(clf, X):

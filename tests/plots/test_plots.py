@@ -16,9 +16,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, make_scorer
 from sklearn.pipeline import make_pipeline
 
-from polysift import FPCClassifier, FPCClassifierCV
-from polysift.plots import ConvergenceDisplay, ReliabilityDisplay, SearchCurveDisplay
-from polysift.plots.base import COLOURS
+from polysift import FPCClassifier, FPCClassifierCV, explain
+from polysift.plots import (
+    ConvergenceDisplay,
+    ImportanceDisplay,
+    ReliabilityDisplay,
+    SearchCurveDisplay,
+)
+from polysift.plots.base import COLOURS, Display
 from polysift.plots.search import PARAMETERS, Curve
 from problems import noisy_problem, optional
 
@@ -288,7 +293,30 @@ def test_reliability_of_three_classes(ax):
     assert "likeliest class" in ax.get_xlabel()
 
 
-DISPLAYS = [SearchCurveDisplay, ConvergenceDisplay, ReliabilityDisplay]
+def test_importance(converged):
+    found = explain(converged, X)
+    drawn = ImportanceDisplay.from_estimator(converged, X, ax=plt.figure().subplots())
+    assert drawn.names == [entry["feature"] for entry in found.features()]
+    widths = [bar.get_width() for bar in drawn.bars_]
+    assert widths == [entry["attribution"] for entry in found.features()]
+    assert drawn.ax_.get_yticklabels()[0].get_text() == drawn.names[0]
+    pairs = ImportanceDisplay.from_estimator(converged, X, of="pairs", top=2)
+    assert pairs.values == [entry["share"] for entry in found.pairs(2)]
+    with pytest.raises(ValueError, match='of must be "features" or "pairs"; got \'terms\''):
+        ImportanceDisplay.from_estimator(converged, of="terms")
+
+
+def test_importance_of_a_name_with_dollars(ax):
+    display = ImportanceDisplay(["US$ of $ each", "size"], [0.4, 0.1]).plot(ax)
+    assert [float(bar.get_width()) for bar in display.bars_] == [0.4, 0.1]
+    assert ax.get_yticklabels()[0].get_text() == r"US\$ of \$ each"
+
+
+DISPLAYS = [SearchCurveDisplay, ConvergenceDisplay, ReliabilityDisplay, ImportanceDisplay]
+
+
+def test_each_display_is_among_them():
+    assert set(Display.__subclasses__()) == set(DISPLAYS)
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
@@ -344,7 +372,7 @@ def test_a_model_without_probabilities():
 def test_a_search_without_a_model():
     search = FPCClassifierCV(**QUICK, cv=0.33, solvers="paper", refit=False).fit(X, Y)
     SearchCurveDisplay.from_estimator(search)
-    for display in (ConvergenceDisplay, ReliabilityDisplay):
+    for display in (ConvergenceDisplay, ReliabilityDisplay, ImportanceDisplay):
         with pytest.raises(ValueError, match="refit=False made none. Set refit=True"):
             display.from_estimator(search)
 

@@ -18,7 +18,7 @@ from sklearn.metrics import (
 )
 
 from polysift import FPCClassifier, FPCClassifierCV, open_data
-from polysift.reporting.evaluation import CURVE_POINTS, evaluate
+from polysift.reporting.evaluation import MAX_CURVE_POINTS, evaluate
 from polysift.runtime.memory import MemoryMeter, peak_memory
 from polysift.runtime.outputs import check_output, replacing
 from problems import noisy_problem, optional
@@ -45,7 +45,7 @@ def test_two_classes(rng, weighted):
     np.testing.assert_allclose(found.confusion, confusion_matrix(truth, predicted, **given))
     assert found.rows == 1500 and found.unknown == 0
     ((name, fpr, tpr),) = found.roc
-    assert name == "1" and len(fpr) <= CURVE_POINTS
+    assert name == "1" and len(fpr) <= MAX_CURVE_POINTS
     assert (fpr[0], tpr[0], fpr[-1], tpr[-1]) == (0, 0, 1, 1)
     assert json.loads(json.dumps(found.to_dict()))["roc_auc"] == found.roc_auc
 

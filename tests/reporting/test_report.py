@@ -24,8 +24,15 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
 from polysift import FPCClassifier, FPCClassifierCV, explain, open_data
+from polysift.explanation.tables import notes_of
 from polysift.reporting.evaluation import evaluate
-from polysift.reporting.page import NAME, seconds_text, share_text, shortened, size_text
+from polysift.reporting.page import (
+    MAX_NAME_CHARACTERS,
+    seconds_text,
+    share_text,
+    shortened,
+    size_text,
+)
 from polysift.reporting.report import report
 from problems import noisy_problem, optional
 
@@ -232,7 +239,7 @@ def test_what_matters(calibrated, calibrated_html):
     page = read(calibrated_html)
     found = explain(calibrated, TEST[0])
     text = page.text("importance")
-    assert all(note in text for note in found.notes())
+    assert all(note in text for note in notes_of(found))
     features, pairs, terms = (page.rows("importance", k) for k in range(3))
     assert [row[0] for row in features] == [e["feature"] for e in found.features()]
     assert [row[2] for row in features] == [f"{e['attribution']:.3g}" for e in found.features()]
@@ -256,7 +263,7 @@ def test_a_search(search, search_html):
     text = page.text("search")
     assert f"{len(status)} candidates" in text
     assert f"{np.sum(status == 'finished')} finished" in text
-    assert f"{np.sum(status == 'screened')} left early" in text
+    assert f"{np.sum(status == 'screened')} screened out" in text
     rows = page.rows("search")[1:]
     assert len(rows) == 10
     splits = [search.cv_results_[f"split{k}_test_score"] for k in range(3)]
@@ -323,7 +330,12 @@ def test_fifty_classes_have_a_table_of_confusions():
     counts = confusion_matrix(y, clf.predict(features))
     np.fill_diagonal(counts, 0)
     rows = page.rows("confusion")
-    assert len(rows) == 16 and rows[0] == ["true class", "given class", "rows", "of the true class"]
+    assert len(rows) == 16 and rows[0] == [
+        "true class",
+        "predicted class",
+        "rows",
+        "of the true class",
+    ]
     largest = sorted(counts.ravel(), reverse=True)[:15]
     assert [int(row[2]) for row in rows[1:]] == largest
     assert int(rows[1][2]) == counts[int(rows[1][0]), int(rows[1][1])]
@@ -354,7 +366,7 @@ def test_no_mistake_at_all(undrawn):
     clf = FPCClassifier(1, 30, scaler=None, random_state=0).fit(features, y)
     assert clf.score(features, y) == 1
     page = read(report(clf, (features, y)))
-    assert "No row was given a wrong class" in page.text("confusion")
+    assert "No row is classified wrongly" in page.text("confusion")
     assert "100.0\u00a0%" in page.texts["summary"]
 
 
@@ -372,8 +384,8 @@ def test_unknown_labels_are_counted(calibrated, undrawn):
     page = read(report(calibrated, {"training": TRAIN, "odd": (TEST[0], y)}))
     row = next(row for row in page.rows("quality") if row[0].startswith("Unknown labels"))
     assert row[1:] == ["0", "3"]
-    assert "3 rows have a label that is no class" in page.text("confusion")
-    assert "Always naming" not in page.text("summary")
+    assert "3 rows have a label that is not a class" in page.text("confusion")
+    assert "Always predicting" not in page.text("summary")
     y[:] = 5
     page = read(report(calibrated, {"none known": (TEST[0], y)}))
     assert "reliability" not in sections_of(page) and "there is no curve" in page.text("roc")
@@ -404,7 +416,7 @@ def test_everything_of_the_user_is_escaped(tmp_path):
     assert "<script" not in html and "<img src=x" not in html and "<!--" not in html
     for section in ("summary", "quality"):
         assert "_$\\frac$" in page.text(section)
-    assert page.rows("confusion")[1][0] == shortened(EVIL, NAME)
+    assert page.rows("confusion")[1][0] == shortened(EVIL, MAX_NAME_CHARACTERS)
     titles = [attrs.get("title") for _, attrs in page.tags]
     assert EVIL in titles
     assert EVIL in page.text("reproduce") and EVIL in page.text("confusion")
@@ -509,7 +521,7 @@ def test_parameters_of_every_kind(undrawn):
     code = page.text("reproduce")
     assert "centers=..., # ndarray of shape (5, 2)" in code and "degree=2," in code
     assert f"random_state={clf.random_state_}," in code
-    assert "warm_start=True a fit goes on" in code
+    assert "warm_start=True a fit continues" in code
     split = StratifiedKFold(3)
     search = FPCClassifierCV([1], [3], solvers=("paper",), scoring=lambda e, X, y: 0.5, cv=split)
     page = read(report(search.fit(*TRAIN), TEST))

@@ -11,7 +11,7 @@ from polysift.cluster.scheduler import Cluster
 from polysift.engine.backend import LOCAL, Backend, BackendFactory, ShardTask
 from polysift.engine.local import Engine, LocalEngine
 from polysift.estimators.prediction_files import FolderTask
-from polysift.runtime.checkpoints import RowBlocks
+from polysift.runtime.arrays import RowBlocks
 
 
 def engines(local: LocalEngine, by_workers: ClusterEngine) -> list[Engine]:

@@ -151,6 +151,7 @@ def inspect(
 ) -> None:
     """Tell what a model file holds."""
     from polysift.cli.descriptions import candidates_table, describe, model_facts, training_facts
+    from polysift.explanation.tables import notes_of, tables_of
 
     if rows is not None and not explain:
         raise WrongUsage("--rows goes with --explain.")
@@ -164,9 +165,9 @@ def inspect(
     if hasattr(loaded, "cv_results_"):
         show_table(*candidates_table(loaded, 10))
     if found is not None:
-        for table in found.tables():
+        for table in tables_of(found):
             show_table(*table)
-        show_lines(found.notes())
+        show_lines(notes_of(found))
 
 
 @guarded

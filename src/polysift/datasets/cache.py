@@ -24,7 +24,7 @@ from urllib.request import Request, urlopen
 from polysift.datasets.catalogue import Entry
 from polysift.datasets.prepared import Content, DatasetError, digest, write_prepared
 from polysift.runtime.outputs import CHUNK
-from polysift.runtime.progress import Progress
+from polysift.runtime.progress import Monitor
 
 PREPARED = (".parquet", ".npz")
 """The endings of prepared files."""
@@ -208,10 +208,10 @@ def download(url: str, path: Path, *, show: bool) -> None:
     try:
         with _ask(urlopen, request, timeout=TIMEOUT) as answer, path.open("wb") as file:
             total: int | None = answer.length
-            with Progress(f"fetching {url}", total, "bytes", show=show) as progress:
+            with Monitor(show=show) as m, m.task(f"fetching {url}", total, "bytes") as advance:
                 while chunk := _ask(answer.read, PIECE):
                     file.write(chunk)
-                    progress.advance(len(chunk))
+                    advance(len(chunk))
                     if file.tell() > LARGEST:
                         raise DatasetError(f"{url} has more than {LARGEST:,} bytes.")
             received = file.tell()

@@ -34,7 +34,7 @@ from polysift.datasets.prepared import (
 )
 from polysift.datasets.published import read_published
 from polysift.runtime.parameters import check_flag
-from polysift.runtime.progress import Progress
+from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray, IntArray
 
 
@@ -182,8 +182,9 @@ def _read(entry: Entry, paths: Sequence[Path], *, show: bool) -> tuple[Content, 
 
 
 def _parse(entry: Entry, paths: Sequence[Path], *, show: bool) -> Content:
-    with Progress(f"reading {paths[0].name}", entry.rows, "rows", show=show) as progress:
-        return read_published(paths, entry, progress.advance)
+    name = f"reading {paths[0].name}"
+    with Monitor(show=show) as monitor, monitor.task(name, entry.rows, "rows") as advance:
+        return read_published(paths, entry, advance)
 
 
 def _fetch(entry: Entry, source: str, *, show: bool) -> Dataset:

@@ -1,1 +1,1 @@
-"""The classes that a user meets, in the manner of scikit-learn, and prediction."""
+"""The public estimators, in the manner of scikit-learn, and prediction."""

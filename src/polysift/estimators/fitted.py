@@ -1,20 +1,43 @@
-"""From a training run to a classifier's fitted attributes, and whether to go on from them.
+"""The fitted state of a classifier, and scikit-learn's callbacks, which see it during a fit.
 
-scikit-learn's fit callbacks (1.9 and newer); with older versions there are none.
+The first part sets the fitted attributes from a training run, and reads from them what prediction
+and a warm start need. The second reports the iterations of a fit to callbacks, which scikit-learn
+has from version 1.9; with older versions there are none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+from sklearn.exceptions import NotFittedError
+
+from polysift.data.labels import codes_among
+from polysift.data.source import DataSource
+from polysift.engine.sums import predicted_codes
+from polysift.estimators.prediction import score_shards
+from polysift.features.feature_map import FeatureMap
+from polysift.features.scalers import scaler_from_dict
+from polysift.features.survey import checked_labels, checked_weights
+from polysift.runtime.checkpoints import digest
+from polysift.runtime.parallel import SMALL_WORK, Span, usable_jobs
+from polysift.runtime.parameters import check_n_jobs
+from polysift.runtime.progress import Monitor
+from polysift.runtime.types import FloatArray
+from polysift.training.calibration import Calibrator, calibrator_from_dict
+from polysift.training.fit import Trained
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+R = TypeVar("R")
 
 if TYPE_CHECKING:  # scikit-learn ships no types, and a method keeps its own
 
     class CallbackSupportMixin:
-        """What estimators with callbacks inherit."""
+        """Base of estimators with callbacks."""
 
     def with_callbacks(method: Method) -> Method:
-        """Return the method, which then reports to callbacks."""
+        """Return the method, decorated to report to callbacks."""
         return method
 
 else:
@@ -23,76 +46,28 @@ else:
     except ImportError:  # scikit-learn before 1.9
 
         class CallbackSupportMixin:
-            """Nothing to support."""
+            """There are no callbacks to support."""
 
         def with_callbacks(method: Method) -> Method:
             """Return the method as it is."""
             return method
 
 
-import numpy as np
-
-from polysift.features.feature_map import FeatureMap
-from polysift.runtime.checkpoints import digest
-from polysift.runtime.types import FloatArray
-from polysift.training.fit import Trained
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-__all__ = ["FRAMES", "CallbackSupportMixin", "FitTasks", "with_callbacks"]
-
-
 FRAMES = 0 if with_callbacks.__module__ == __name__ else 1
-"""How many frames the decorator puts between a method and its caller."""
+"""The number of frames that the decorator puts between a method and its caller."""
 
 
-class FitTasks:
-    """Tells an estimator's callbacks of the fit and of its iterations.
-
-    Parameters
-    ----------
-    estimator : estimator
-        The one that is being fitted.
-    max_iter : int
-        The most iterations there can be.
-    X, y : object
-        What ``fit`` was given.
-    """
-
-    def __init__(self, estimator: Any, max_iter: int, X: Any, y: Any) -> None:
-        self._arguments = {"estimator": estimator, "X": X, "y": y}
-        self._watched = bool(getattr(estimator, "_skl_callbacks", None))
-        self._root: Any = None
-        self._task: Any = None
-        if hasattr(estimator, "_init_callback_context"):
-            self._root = estimator._init_callback_context(max_subtasks=max_iter)
-            self._root.call_on_fit_task_begin(**self._arguments)
-
-    def begin_iteration(self) -> None:
-        """Report that an iteration begins."""
-        if self._root is not None:
-            self._task = self._root.subcontext(task_name="iteration")
-            self._task.call_on_fit_task_begin(**self._arguments)
-
-    def end_iteration(self, attributes: Callable[[], dict[str, Any]]) -> bool:
-        """Report that it has ended; ``attributes`` makes the fitted attributes. True means stop."""
-        if self._task is None:
-            return False
-        made = attributes() if self._watched else None
-        task, self._task = self._task, None
-        return bool(task.call_on_fit_task_end(**self._arguments, reconstruction_attributes=made))
-
-    def end(self) -> None:
-        """Report the end of the fit, and of an iteration that was cut short."""
-        if self._root is not None:
-            if self._task is not None:
-                self._task.call_on_fit_task_end(**self._arguments)
-            self._root.call_on_fit_task_end(**self._arguments)
+def set_fitted_attributes(model: Any, trained: Trained, seed: int) -> None:
+    """Set the fitted attributes of a classifier to those of a training run."""
+    made = fitted_attributes(trained) | {"random_state_": seed, "_map_params": map_params(model)}
+    for name in ("calibrator_", "calibration_report_"):  # of an earlier fit
+        model.__dict__.pop(name, None)
+    for name, value in made.items():
+        setattr(model, name, value)
 
 
 def fitted_attributes(trained: Trained) -> dict[str, Any]:
-    """Return what a training run has made, under the names of a classifier's attributes."""
+    """Return the results of a training run under the names of a classifier's attributes."""
     result = trained.result
     made = _prediction_attributes(trained.feature_map, trained.classes, result.u)
     made |= {
@@ -124,21 +99,68 @@ def _prediction_attributes(feature_map: FeatureMap, classes: Any, u: FloatArray)
     }
 
 
-class CallbackHook:
-    """Tells callbacks of iterations, each with a model as it is then."""
+def feature_map_of(model: Any) -> FeatureMap:
+    """Return the feature map of a fitted classifier or transformer."""
+    return FeatureMap(scaler_from_dict(model.scaler_), model.centers_, model.degree_)
 
-    def __init__(self, tasks: FitTasks, feature_map: FeatureMap, classes: Any) -> None:
-        self._tasks, self._feature_map, self._classes = tasks, feature_map, classes
 
-    def begin(self) -> None:
-        """Report that an iteration begins."""
-        self._tasks.begin_iteration()
+def scores_by_shard(
+    model: Any,
+    source: DataSource,
+    finish: Callable[[Span, Any, FloatArray], R],
+    *,
+    show: bool = False,
+) -> Iterator[R]:
+    """Yield ``finish(span, part, scores)`` of a fitted classifier, shard by shard.
 
-    def end(self, u: FloatArray) -> bool:
-        """Report that it has ended with these coefficients; true means stop."""
-        return self._tasks.end_iteration(
-            lambda: _prediction_attributes(self._feature_map, self._classes, u)
+    ``show`` is whether to show progress.
+    """
+    n_jobs = check_n_jobs(model.n_jobs)
+    small = source.n_rows * model.n_centers_ < SMALL_WORK  # counting the cores would take longer
+    n_threads = 1 if small else usable_jobs(n_jobs)
+    results = score_shards(source, feature_map_of(model), model.coef_, n_threads, finish)
+    if not show:
+        yield from results
+        return
+    counts = (end - start for start, end in source.shards())
+    with Monitor(show=True) as monitor:
+        yield from monitor.watch("prediction", source.n_rows, zip(counts, results, strict=True))
+
+
+def is_calibrated(estimator: Any) -> bool:
+    """Return whether calibration is on, else raise the error that ``available_if`` expects."""
+    if estimator.calibration is None:
+        raise AttributeError(
+            f"{type(estimator).__name__} has predict_proba only with calibration: set "
+            'calibration="sigmoid" or "isotonic", and fit.'
         )
+    return True
+
+
+def calibrator_of(model: Any) -> Calibrator:
+    """Return the calibrator of a fitted classifier."""
+    if not hasattr(model, "calibrator_"):
+        raise NotFittedError(
+            "calibration was set after fit. Fit again to learn how scores become probabilities."
+        )
+    return calibrator_from_dict(model.calibrator_)
+
+
+def streamed_accuracy(model: Any, source: DataSource) -> float:
+    """Return the accuracy of a fitted classifier on a source, which is read shard by shard."""
+
+    def count(span: Span, part: Any, scores: FloatArray) -> tuple[float, float]:
+        labels = checked_labels(source, span[0], part)
+        right = predicted_codes(scores) == codes_among(labels, model.classes_, source.target)
+        weights = checked_weights(source, span[0], source.weights(part))
+        if weights is None:
+            return float(np.sum(right)), float(len(right))
+        return float(weights @ right), float(weights.sum())
+
+    right, total = np.sum(list(scores_by_shard(model, source, count)), axis=0)
+    if total == 0:
+        raise ValueError("All weights are zero: the accuracy is not defined.")
+    return float(right / total)
 
 
 def map_params(model: Any) -> dict[str, Any]:
@@ -149,7 +171,7 @@ def map_params(model: Any) -> dict[str, Any]:
 
 
 def check_warm_start(model: Any, classes: Any) -> None:
-    """Raise if a fitted classifier cannot go on with its parameters and classes as they are now."""
+    """Raise if a warm start is impossible: if the feature map or the classes have changed."""
     current = map_params(model) | {"classes": list(classes)}
     for name, before in (model._map_params | {"classes": list(model.classes_)}).items():
         if current[name] != before:
@@ -157,3 +179,67 @@ def check_warm_start(model: Any, classes: Any) -> None:
                 f"warm_start=True goes on with {name}={before!r}, but now {name} is "
                 f"{current[name]!r}. Set warm_start=False to start anew."
             )
+
+
+class FitTasks:
+    """Reports a fit and its iterations to the callbacks of an estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator that is being fitted.
+    max_iter : int
+        The maximum number of iterations.
+    X, y : object
+        The arguments of ``fit``.
+    """
+
+    def __init__(self, estimator: Any, max_iter: int, X: Any, y: Any) -> None:
+        self._arguments = {"estimator": estimator, "X": X, "y": y}
+        self._watched = bool(getattr(estimator, "_skl_callbacks", None))
+        self._root: Any = None
+        self._task: Any = None
+        if hasattr(estimator, "_init_callback_context"):
+            self._root = estimator._init_callback_context(max_subtasks=max_iter)
+            self._root.call_on_fit_task_begin(**self._arguments)
+
+    def begin_iteration(self) -> None:
+        """Report the begin of an iteration."""
+        if self._root is not None:
+            self._task = self._root.subcontext(task_name="iteration")
+            self._task.call_on_fit_task_begin(**self._arguments)
+
+    def end_iteration(self, attributes: Callable[[], dict[str, Any]]) -> bool:
+        """Report the end of an iteration; return whether a callback wants to stop the fit.
+
+        ``attributes`` makes the fitted attributes at this iteration.
+        """
+        if self._task is None:
+            return False
+        made = attributes() if self._watched else None
+        task, self._task = self._task, None
+        return bool(task.call_on_fit_task_end(**self._arguments, reconstruction_attributes=made))
+
+    def end(self) -> None:
+        """Report the end of the fit, and of an iteration that was not finished."""
+        if self._root is not None:
+            if self._task is not None:
+                self._task.call_on_fit_task_end(**self._arguments)
+            self._root.call_on_fit_task_end(**self._arguments)
+
+
+class CallbackHook:
+    """Reports iterations to callbacks, each with the fitted attributes of that iteration."""
+
+    def __init__(self, tasks: FitTasks, feature_map: FeatureMap, classes: Any) -> None:
+        self._tasks, self._feature_map, self._classes = tasks, feature_map, classes
+
+    def begin(self) -> None:
+        """Report the begin of an iteration."""
+        self._tasks.begin_iteration()
+
+    def end(self, u: FloatArray) -> bool:
+        """Report the end of an iteration with its coefficients; return whether to stop."""
+        return self._tasks.end_iteration(
+            lambda: _prediction_attributes(self._feature_map, self._classes, u)
+        )

@@ -1,6 +1,6 @@
-"""``FPCClassifierCV``: model selection for about the price of one fit.
+"""``FPCClassifierCV``: the parameters chosen by cross-validation, at about the cost of one fit.
 
-The classifier behind what a user passes: a fitted classifier, or a search with its best one.
+The checks at the end are for functions that take a fitted classifier or a search.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from polysift.data.inputs import keeping_features, training_source
 from polysift.data.source import DataSource
-from polysift.estimators.classifier import FPCClassifier, is_calibrated
+from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.fitted import is_calibrated, set_fitted_attributes
 from polysift.runtime.types import FloatArray
 from polysift.selection.candidates import SearchResult, cv_results
 from polysift.selection.job import check_search_parameters, search_job
@@ -34,7 +35,7 @@ SHARED_PARAMETERS = (
     "calibration",
     "engine",
 )
-"""What the refitted classifier takes over as it is."""
+"""Parameters of the search that the refitted classifier gets unchanged."""
 
 
 def _is_refitted(estimator: Any) -> bool:
@@ -54,67 +55,67 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
     """``FPCClassifier`` with its parameters chosen by cross-validation.
 
     The candidates are all combinations of scalers, degrees, numbers of centers, ratios rho,
-    solvers and numbers of iterations. They share their work. For each scaler and degree one pass
-    over the data gives the Gram matrices of all folds, whose leading blocks are those of fewer
+    solvers and numbers of iterations. They share their computations. For each scaler and degree one
+    pass over the data gives the Gram matrices of all folds, whose leading blocks are those of fewer
     centers. The first iterate of every candidate is a ridge solution in closed form, and one pass
-    scores all of them on the rows they did not see. Those that go on advance together, as columns
-    of one matrix, through the same passes.
+    scores all of them on the rows that were held out. Those that continue advance together, as
+    columns of one matrix, in the same passes.
 
     Parameters
     ----------
     degrees : {"auto", "paper"}, int or list of int, default="auto"
         The degrees. "paper" is 1 to s_max of ``degree_bound``; "auto" is 1 to max(s_max, 5), since
-        with rows as centers degrees beyond s_max pay in high dimension; those that overflow are
+        with rows as centers degrees beyond s_max pay in high dimension. Degrees that overflow are
         left out.
     n_centers : "auto", int or list of int, default="auto"
-        The numbers of centers; a smaller one takes the first of the larger. "auto" is up to five,
-        from min(C(s+d, s), 1000) down by halves. More than there can be count as that many.
+        The numbers of centers; a smaller number uses the first of the larger. "auto" is up to five,
+        from min(C(s+d, s), 1000) down by halves. A number above the largest possible counts as
+        that.
     centers : {"auto", "uniform", "first", "random"} or array of shape (n, d), default="auto"
-        Where the centers come from, as in ``FPCClassifier``; "auto" looks at the largest n.
+        How the centers are chosen, as in ``FPCClassifier``; "auto" depends on the largest n.
     scalers : str, None or list of them, default=("minmax", "quantile")
-        The scalers, as in ``FPCClassifier``; sparse rows go without "quantile".
+        The scalers, as in ``FPCClassifier``; "quantile" is left out for sparse rows.
     rhos : float, None or list of them, default=(None, 1e-9, 1e-6, 1e-3)
         The ratios alpha / beta relative to trace(G) / n, as ``rho`` in ``FPCClassifier``; None is
-        the solver's own: the paper's alpha = 1, or the floor of the converged mode.
+        the solver's default: the paper's alpha = 1, or the floor of "converged".
     solvers : str or list of str, default=("paper", "converged")
         The solvers.
     max_iter : int or list of int, default=(30, 100, 300)
-        The iterations at which candidates of the converged mode are read off, all from one run.
-        Those of the paper's solver have up to five.
+        The numbers of iterations at which candidates of "converged" are evaluated, all in one run.
+        Candidates of "paper" have up to five iterations.
     cv : int, float, splitter or iterable, default=5
-        How candidates are compared: by so many stratified folds, on a single validation part with
-        this share of the rows (0.33, say), by a scikit-learn splitter, or by the given pairs of
-        training and test rows.
+        How candidates are compared: a number of stratified folds, the share of a single validation
+        part (such as 0.33), a scikit-learn splitter, or pairs of training and test rows.
     scoring : str or callable, default=None
-        A scikit-learn scorer, which may look at classes, scores or probabilities, but not at X.
-        None is the accuracy. Probabilities are made of the scores by ``calibration``, or a sigmoid,
-        learned from other folds. Rows count by their sample weights where the scorer takes any.
+        A scikit-learn scorer, which may use classes, scores or probabilities, but not X. None is
+        the accuracy. Probabilities are computed from the scores by ``calibration``, or by a
+        sigmoid, learned from other folds. Sample weights are used where the scorer takes any.
     refit : bool, default=True
         Whether to fit the best candidate to all rows, as ``best_estimator_``. This reuses the
-        Gram matrix of the search, and does not warn: whether to go on was part of the search.
+        Gram matrix of the search, and does not warn: the number of iterations was searched over.
     calibration : {"sigmoid", "isotonic", None}, default=None
-        How scores become probabilities; without it there is no ``predict_proba``.
+        How scores become probabilities; with None there is no ``predict_proba``.
     one_standard_error : bool, default=False
-        Whether to take the smallest model whose score is within one standard error of the best,
-        not the best: on small noisy sets the best is often luck.
+        Whether to choose the smallest model whose score is within one standard error of the best,
+        instead of the best: on small noisy sets the best is often so by chance.
     screen : bool, default=True
-        Whether candidates that do badly stop early: all are judged by their first iterate, the
-        best three numbers of centers of each degree and solver go on, and half of them are left at
-        each number in ``max_iter``, as is who is behind the best of other degrees. With False
-        every candidate is run to its end.
+        Whether bad candidates are stopped early: all are compared by their first iterate, the best
+        three numbers of centers of each degree and solver continue, and half of them are stopped
+        at each number in ``max_iter``, as are those behind the best of other degrees. With False
+        every candidate is finished.
     alpha, beta, tol, class_weight
-        As in ``FPCClassifier``. "balanced" looks at all rows, not at the folds.
+        As in ``FPCClassifier``. "balanced" uses the class counts of all rows, not of the folds.
     n_jobs, random_state, verbose
         As in ``FPCClassifier``.
     memory_limit, checkpoint
         As in ``FPCClassifier``. Candidates whose per-row state exceeds the limit advance in groups.
     time_limit : float, default=None
-        Seconds after which the best candidate so far is taken. The search tries to leave time for
-        the refit, which is always done in full. Degrees that were not reached are not in
+        Seconds after which the best candidate so far is chosen. The search tries to leave time for
+        the refit, which is always finished. Degrees that were not reached are not in
         ``cv_results_``.
     engine : {"local", "ray"} or an engine, default="local"
-        As in ``FPCClassifier``. Labels, weights and the scores of rows that were held out come to
-        this process, which compares the candidates.
+        As in ``FPCClassifier``. Labels, weights and the scores of held-out rows are sent to this
+        process, which compares the candidates.
 
     Attributes
     ----------
@@ -129,19 +130,19 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
     cv_results_ : dict of str to array
         One entry per candidate, under scikit-learn's names: "params", "param_..." for each,
         "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score"; and
-        "n_iter", the iterations done (the mean over splits), and "status": "finished"; "screened"
-        or "stopped" (by the time limit, or by hand), where scores are those after ``n_iter``
-        iterations; or "not run". Candidates that were not finished rank behind all others. There
-        are no times, since candidates share them.
+        "n_iter", the number of iterations (the mean over splits), and "status": "finished";
+        "screened" or "stopped" (by the time limit or an interrupt), where scores are those after
+        ``n_iter`` iterations; or "not run". Candidates that were not finished rank behind all
+        others. There are no times, since candidates share their computations.
     n_splits_ : int
         The number of splits.
     n_iter_ : int
-        The iterations of the best candidate.
+        The number of iterations of the best candidate.
     status_ : str
         "finished", or why the search ended early: "time_limit" or "interrupted".
     time_saved_ : float
-        Seconds that fitting every candidate alone on every split would have taken, beyond what the
-        search took; an estimate by the measured times of its parts.
+        Seconds that fitting every candidate alone on every split would have taken, minus those of
+        the search; an estimate from the measured times of its parts.
     timings_ : dict of str to float
         Seconds by phase, and in all ("total").
     calibrator_, calibration_report_ : dict
@@ -151,13 +152,13 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
 
     See Also
     --------
-    FPCClassifier : One candidate.
+    FPCClassifier : The classifier with given parameters.
 
     Notes
     -----
-    Scalers and centers are learned from all rows, those of the test folds included; labels are not
-    looked at. A pipeline in scikit-learn's ``GridSearchCV`` would learn them from the training
-    folds alone, at the price of a Gram matrix per candidate.
+    Scalers and centers are learned from all rows, including the test folds, without the labels.
+    scikit-learn's ``GridSearchCV`` would learn them from the training folds alone, at the cost of
+    one Gram matrix per candidate.
 
     Examples
     --------
@@ -224,32 +225,23 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
     ) -> FPCClassifierCV:
-        """Search, and fit the best candidate to all rows.
+        """Search, and fit the best candidate to all rows (with ``refit``).
 
         Parameters
         ----------
         X : array-like, sparse matrix or DataSource of shape (m, d)
             The rows.
         y : array-like of shape (m,)
-            The labels; left out where X is a source, which brings its own.
+            The labels; omitted where X is a source, which has its own.
         sample_weight : array-like of shape (m,), default=None
-            How often each row counts, in learning and in scoring.
+            The weights of the rows, as multiplicities, in fitting and in scoring.
         groups : array-like of shape (m,), default=None
-            For splitters that keep groups of rows together.
+            The groups of the rows, for splitters that keep groups together.
 
         Returns
         -------
         FPCClassifierCV
             The fitted search.
-
-        Examples
-        --------
-        >>> from polysift import FPCClassifierCV
-        >>> from polysift.datasets import make_bayes_curve
-        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
-        >>> search = FPCClassifierCV(degrees=(1, 5), solvers="paper", random_state=0)
-        >>> search.fit(X, y).best_params_["degree"]
-        5
         """
         check_search_parameters(self)
         with keeping_features(self):
@@ -287,7 +279,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
-        model.take_over(trained, seed)
+        set_fitted_attributes(model, trained, seed)
         if trained.calibration is not None:
             self.calibrator_ = model.calibrator_
             self.calibration_report_ = model.calibration_report_
@@ -306,95 +298,41 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
 
     @available_if(_is_refitted)
     def decision_function(self, X: Any) -> FloatArray:
-        """Return the scores of rows: see ``FPCClassifier.decision_function``.
-
-        Examples
-        --------
-        >>> from polysift import FPCClassifierCV
-        >>> from polysift.datasets import make_bayes_curve
-        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
-        >>> search = FPCClassifierCV(degrees=(1, 5), solvers="paper", random_state=0)
-        >>> search.fit(X, y).decision_function(X[:3]).shape
-        (3,)
-        """
+        """Return the scores of rows: see ``FPCClassifier.decision_function``."""
         return self._model().decision_function(X)
 
     @available_if(_is_refitted)
     def predict(self, X: Any) -> Any:
-        """Return the class of each row: see ``FPCClassifier.predict``.
-
-        Examples
-        --------
-        >>> from polysift import FPCClassifierCV
-        >>> from polysift.datasets import make_bayes_curve
-        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
-        >>> search = FPCClassifierCV(degrees=(1, 5), solvers="paper", random_state=0)
-        >>> search.fit(X, y).predict([[0.1, 0.1], [0.9, 0.9]])
-        array([-1,  1])
-        """
+        """Return the class of each row: see ``FPCClassifier.predict``."""
         return self._model().predict(X)
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class: see ``FPCClassifier.predict_proba``.
-
-        Examples
-        --------
-        >>> from polysift import FPCClassifierCV
-        >>> from polysift.datasets import make_bayes_curve
-        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
-        >>> search = FPCClassifierCV(degrees=(1, 5), solvers="paper", random_state=0)
-        >>> search.set_params(calibration="sigmoid").fit(X, y).predict_proba(X[:3]).shape
-        (3, 2)
-        """
+        """Return the probability of each class: see ``FPCClassifier.predict_proba``."""
         return self._model().predict_proba(X)
 
     @available_if(_is_refitted)
     def predict_to(self, X: Any, path: Any, **options: Any) -> None:
-        """Write predictions to a file: see ``FPCClassifier.predict_to``.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from polysift import FPCClassifierCV
-        >>> from polysift.datasets import make_bayes_curve
-        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
-        >>> search = FPCClassifierCV(degrees=(1, 5), solvers="paper", random_state=0)
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder) / "predictions.csv"
-        ...     search.fit(X, y).predict_to(X[:2], path, scores=False)
-        ...     path.read_text().split()
-        ['"prediction"', '1', '1']
-        """
+        """Write predictions to a file: see ``FPCClassifier.predict_to``."""
         self._model().predict_to(X, path, **options)
 
     @available_if(_is_refitted)
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Return the score of the best estimator on other rows, by ``scoring``.
+        """Return the score of the best estimator on rows and their labels, by ``scoring``.
 
         Parameters
         ----------
         X : array-like of shape (m, d), or DataSource
-            The rows; a source can only be scored by its accuracy.
+            The rows; a source can only be scored by the accuracy.
         y : array-like of shape (m,), optional
-            The labels, where X is no source.
+            The labels, where X is not a source.
         sample_weight : array-like of shape (m,), default=None
-            The rows' weights.
+            The weights of the rows.
 
         Returns
         -------
         float
             The score.
-
-        Examples
-        --------
-        >>> from polysift import FPCClassifierCV
-        >>> from polysift.datasets import make_bayes_curve
-        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
-        >>> search = FPCClassifierCV(degrees=(1, 5), solvers="paper", random_state=0)
-        >>> round(search.fit(X, y).score(X, y), 2)  # one label in ten is reversed
-        0.88
         """
         model = self._model()
         scorer = check_scorer(self.scoring)
@@ -419,7 +357,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
 
 
 def check_type(does: str, estimator: Any, *kinds: type) -> None:
-    """Raise unless an estimator is of one of these kinds; ``does`` begins the message."""
+    """Raise a TypeError unless an estimator is of one of these kinds; ``does`` begins its text."""
     if isinstance(estimator, kinds):
         return
     hint = " Of a pipeline pass its last step, pipeline[-1]." if hasattr(estimator, "steps") else ""
@@ -430,9 +368,9 @@ def check_type(does: str, estimator: Any, *kinds: type) -> None:
 
 
 def classifier_of(does: str, estimator: Any) -> FPCClassifier:
-    """Return a fitted classifier: the given one, or the best of a search.
+    """Return a fitted classifier: the given one, or the best one of a search.
 
-    ``does`` is who needs it for what, such as "to_onnx exports".
+    ``does`` begins the text of errors, such as "to_onnx exports".
     """
     check_type(does, estimator, FPCClassifier, FPCClassifierCV)
     if isinstance(estimator, FPCClassifier):

@@ -1,4 +1,4 @@
-"""``PolynomialKernelMap``: the feature map alone, for any linear model to sit on."""
+"""``PolynomialKernelMap``: the kernel features as a transformer, for any linear model."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from polysift.data.inputs import rows_source
+from polysift.estimators.fitted import feature_map_of
 from polysift.estimators.prediction import feature_matrix
-from polysift.features.feature_map import FeatureMap, build_feature_map, check_map_spec
-from polysift.features.scalers import scaler_from_dict
+from polysift.features.feature_map import build_feature_map, check_map_spec
 from polysift.features.survey import survey
 from polysift.runtime.parallel import Pool, single_threaded_blas, usable_jobs
 from polysift.runtime.parameters import check_n_jobs, check_seed
@@ -18,7 +18,7 @@ from polysift.runtime.types import FloatArray
 
 
 class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Map rows to the polynomial kernel features ``(1 + x.c_j)^s`` at n centers ``c_j``.
+    """Map rows x to the polynomial kernel features ``(1 + x.c_j)^s`` of n centers ``c_j``.
 
     Parameters
     ----------
@@ -27,11 +27,11 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     n_centers : int or "auto", default="auto"
         The number of centers n; "auto" is min(C(s+d, s), 1000), or all rows of given centers.
     centers : {"auto", "uniform", "first", "random"} or array of shape (n, d), default="auto"
-        Where the centers come from; see :class:`FPCClassifier`.
+        How the centers are chosen; see :class:`FPCClassifier`.
     scaler : {"minmax", "standard", "quantile", None}, default="minmax"
-        How columns are scaled first; see :class:`FPCClassifier`.
+        How the columns are scaled first; see :class:`FPCClassifier`.
     n_jobs : int, default=None
-        Threads; None means all cores this process may use.
+        The number of threads; None is all cores that this process may use.
     random_state : int, RandomState, Generator or None, default=None
         The seed of the centers.
 
@@ -40,7 +40,7 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     centers_ : ndarray of shape (n_centers_, n_features_in_)
         The centers, in scaled coordinates.
     n_centers_ : int
-        The number of centers used: at most C(s+d, s), and the number of distinct rows.
+        The number of centers used: at most C(s+d, s) and the number of distinct rows.
     scaler_ : dict
         The learned scaler, as plain arrays.
     degree_ : int
@@ -50,7 +50,11 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Their names, where X had any.
+        The names of the features, where X had any.
+
+    See Also
+    --------
+    FPCClassifier : The classifier on these features.
 
     Examples
     --------
@@ -81,7 +85,7 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PolynomialKernelMap:
-        """Learn the scaler and the centers in one pass.
+        """Learn the scaler and the centers in one pass over the rows.
 
         Parameters
         ----------
@@ -90,19 +94,12 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         y : None
             Ignored.
         sample_weight : array-like of shape (m,), default=None
-            How often each row counts.
+            The weights of the rows, as multiplicities.
 
         Returns
         -------
         PolynomialKernelMap
             The fitted transformer.
-
-        Examples
-        --------
-        >>> from polysift import PolynomialKernelMap
-        >>> features = PolynomialKernelMap(degree=2, random_state=0).fit([[0.0, 1.0], [1.0, 3.0]])
-        >>> features.centers_.shape
-        (6, 2)
         """
         source = rows_source(self, X, sample_weight, reset=True)
         seed = check_seed(self.random_state)
@@ -118,7 +115,7 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the features of X, of shape (m, n_centers_).
+        """Return the kernel features of rows.
 
         Parameters
         ----------
@@ -129,18 +126,10 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         -------
         ndarray of shape (m, n_centers_)
             The features, float32 for float32 rows, else float64.
-
-        Examples
-        --------
-        >>> from polysift import PolynomialKernelMap
-        >>> features = PolynomialKernelMap(degree=2, centers=[[0.0, 1.0]], scaler=None)
-        >>> features.fit_transform([[5.0, 1.0], [5.0, 2.0]])
-        array([[4.],
-               [9.]])
         """
         check_is_fitted(self)
         source = rows_source(self, X, reset=False)
-        learned = FeatureMap(scaler_from_dict(self.scaler_), self.centers_, self.degree_)
+        learned = feature_map_of(self)
         return feature_matrix(source, learned, usable_jobs(check_n_jobs(self.n_jobs)))
 
     @property

@@ -1,1 +1,1 @@
-"""What a fitted model says: monomials, importance, Shapley values, gradients."""
+"""What a fitted model has learned: its polynomial, importances, Shapley values, gradients."""

@@ -1,4 +1,4 @@
-"""Exact Shapley values and gradients of a score, straight from the centers, for any size.
+"""Exact Shapley values and gradients of a score, computed from the centers, for any size.
 
 Between a baseline b and a row z, the score with the features in S from z and the others from b is
 ``v(S) = sum_j u_j (a_j + sum_{i in S} h_ij)^s`` with ``a_j = 1 + b.c_j`` and
@@ -26,8 +26,8 @@ from polysift.features.kernels import power_in_place
 from polysift.runtime.parallel import block_spans
 from polysift.runtime.types import FloatArray
 
-BLOCK_NUMBERS = 2**17
-"""Rows times centers worked on at a time: some dozen arrays of that size stay in the cache."""
+BLOCK_FEATURES = 2**17
+"""Rows times centers in a block: a dozen arrays of that size stay in the cache."""
 
 
 class Attributor:
@@ -51,7 +51,7 @@ class Attributor:
     def __call__(self, Z: FloatArray, baseline: FloatArray) -> FloatArray:
         """Return the Shapley values of scaled rows (m, d) against a row (d,), as (m, d, K)."""
         out = np.empty((*Z.shape, len(self._coef)))
-        for lo, hi in block_spans((0, len(Z)), max(1, BLOCK_NUMBERS // self._coef.shape[1])):
+        for lo, hi in block_spans((0, len(Z)), max(1, BLOCK_FEATURES // self._coef.shape[1])):
             out[lo:hi] = self._block(Z[lo:hi] - baseline, 1.0 + self._powers[0] @ baseline)
         return out
 
@@ -117,7 +117,7 @@ def _derivative(coefficients: list[int]) -> list[int]:
 
 
 def _at(coefficients: list[int], t: float) -> float:
-    """Return a value, rounded once: the coefficients are large and alternate."""
+    """Return the value of a polynomial, rounded once: its coefficients are large and alternate."""
     total = Fraction(0)
     for c in reversed(coefficients):
         total = total * Fraction(t) + c
@@ -129,7 +129,7 @@ def score_gradients(
 ) -> FloatArray:
     """Return the gradients by the scaled features of rows (m, d), of shape (m, d, K)."""
     out = np.empty((*Z.shape, len(coef)))
-    for lo, hi in block_spans((0, len(Z)), max(1, BLOCK_NUMBERS // len(centers))):
+    for lo, hi in block_spans((0, len(Z)), max(1, BLOCK_FEATURES // len(centers))):
         P = 1.0 + Z[lo:hi] @ centers.T
         if degree == 1:
             P[:] = 1.0

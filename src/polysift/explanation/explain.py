@@ -32,9 +32,9 @@ def explain(
     sample_weight: Any = None,
     max_monomials: int = MAX_MONOMIALS,
 ) -> Explanation:
-    """Tell what a model has learned: its polynomial, which features matter, and why for a row.
+    """Explain a fitted model: its polynomial, the importance of features, attributions of rows.
 
-    The score of a model is a polynomial of the scaled features, so these answers are exact, up to
+    The score of a model is a polynomial of the scaled features, so the answers are exact up to
     rounding: its coefficients; the importance of features and of pairs, as shares of its variance
     over reference rows; the Shapley values of rows; its gradients. The first two need all
     C(s + d, s) monomials, the others work for any number of features and any degree.
@@ -44,22 +44,22 @@ def explain(
     model : FPCClassifier or FPCClassifierCV
         The fitted model; of a search, its best one.
     X : array-like, sparse matrix or DataSource of shape (m, d), default=None
-        The reference: rows such as those the model is for. Attributions compare with their mean,
-        and features are ranked by their attributions over about 1000 of them; shares of the
-        variance are about the distribution of each column, the columns taken as independent. Of
-        more than 100,000 rows about as many are taken, spread over all. None takes the model's
-        centers, which are rows of the training data or uniform points of their box; if uniform,
-        better pass rows.
+        The reference rows, from the distribution that the model is used on. Attributions compare
+        with their mean, and features are ranked by their attributions over about 1000 of them;
+        shares of the variance are over the distribution of each column, the columns taken as
+        independent. Of more than 100,000 rows about as many are used, spread over all. None is the
+        model's centers, which are rows of the training data or uniform points of their box; if
+        uniform, better pass rows.
     sample_weight : array-like of shape (m,), default=None
-        How often each row counts; a source brings its own weights.
+        The weights of the rows, as multiplicities; a source has its own weights.
     max_monomials : int, default=100_000
-        With more monomials than these there is neither a polynomial nor are there shares of the
-        variance. Each takes about 3 d bytes, and as many multiplications as there are centers.
+        With more monomials the explanation has no polynomial and no shares of the variance. Each
+        takes about 3 d bytes, and as many multiplications as there are centers.
 
     Returns
     -------
     Explanation
-        The answers; ``print`` shows those about the model as tables.
+        The explanation; ``print`` shows it as tables.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def _reference(clf: FPCClassifier, X: Any, sample_weight: Any) -> Reference:
 
 
 def _mean_attribution(clf: FPCClassifier, reference: Reference, baseline: FloatArray) -> FloatArray:
-    """Return the mean size of each feature's attributions over the sample, of shape (K, d)."""
+    """Return the mean absolute attribution of each feature over the sample, of shape (K, d)."""
     with single_threaded_blas():
         values = Attributor(clf.centers_, clf.coef_, clf.degree_)(reference.rows, baseline)
         return np.tensordot(reference.weights, np.abs(values), axes=1).T

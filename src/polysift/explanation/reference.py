@@ -1,9 +1,9 @@
-"""Reference rows: their marginal distributions, as far as polynomials see them, and a sample.
+"""Reference rows: the marginal distributions that a polynomial depends on, and a sample of rows.
 
-All that a polynomial of degree s can tell of a column is in the triangular factor R of the matrix
+All that a polynomial of degree s depends on of a column is the triangular factor R of the matrix
 with entries ``z^k``, k = 0, ..., s: column k of R holds the coordinates of ``z^k`` in the
-polynomials that are orthonormal over the column. (The Hankel matrix of its moments, R'R, would say
-the same, with half of the digits.)
+polynomials that are orthonormal over the column. (The Hankel matrix of its moments, R'R, has the
+same information with half of the digits.)
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from polysift.runtime.parallel import Span, block_spans, single_threaded_blas
 from polysift.runtime.types import Block, FloatArray
 
 REFERENCE_ROWS = 100_000
-"""Of more rows than these, about as many stand for all, taken from every shard."""
+"""The most rows that are read; of more, the beginning of each shard is taken."""
 
 SAMPLE_ROWS = 1000
-"""About so many of them are kept."""
+"""The approximate number of rows in the sample."""
 
 BLOCK_ROWS = 2048
 
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """What is kept of reference rows, scaled.
+    """What is kept of the reference rows, scaled.
 
     Attributes
     ----------
     name : str
-        What they are.
+        A description, such as "150 rows".
     factors : ndarray of shape (d, s + 1, s + 1)
         The factors R of the columns, of rows with a total weight of 1.
     rows : ndarray of shape (r, d)
@@ -62,7 +62,7 @@ class Reference:
 
 
 def reference_of(source: DataSource, scaler: Scaler, degree: int, name: str) -> Reference:
-    """Learn from rows what a reference keeps; weights, which come with a source, are counts."""
+    """Return the reference of a source's rows, which count by their weights."""
     spans = _evenly(source.shards())
     count = sum(hi - lo for lo, hi in spans)
     R, weight = np.zeros((source.n_features, degree + 1, degree + 1)), 0.0
@@ -71,11 +71,11 @@ def reference_of(source: DataSource, scaler: Scaler, degree: int, name: str) -> 
     with single_threaded_blas():
         for Z, counts in _weighted_blocks(source, spans, scaler):
             R, weight = _with_rows(R, Z, np.sqrt(counts)), weight + float(counts.sum())
-            there = np.flatnonzero(counts)  # a row of weight zero is not there
-            kept = there[-done % step :: step]
+            present = np.flatnonzero(counts)  # a row of weight zero does not count
+            kept = present[-done % step :: step]
             rows.append(Z[kept])
             weights.append(counts[kept])
-            done += len(there)
+            done += len(present)
     if weight == 0:
         raise ValueError("All weights are zero: there are no rows to refer to.")
     if count < source.n_rows:
@@ -85,7 +85,7 @@ def reference_of(source: DataSource, scaler: Scaler, degree: int, name: str) -> 
 
 
 def dense(block: Block) -> FloatArray:
-    """Return a block of rows as an array, where it is sparse."""
+    """Return a block of rows as a dense array."""
     return np.asarray(block.toarray() if sp.issparse(block) else block)
 
 
@@ -103,13 +103,13 @@ def _weighted_blocks(
 
 
 def _with_rows(R: FloatArray, Z: FloatArray, roots: FloatArray) -> FloatArray:
-    """Return the factors with more rows below, each times the root of its weight."""
+    """Return the factors with more rows appended, each times the root of its weight."""
     powers = np.vander(Z.T.ravel(), R.shape[-1], increasing=True)
     powers = roots[:, None] * powers.reshape(Z.shape[1], len(Z), R.shape[-1])
     return np.asarray(np.linalg.qr(np.concatenate([R, powers], axis=1), mode="r"))
 
 
 def _evenly(spans: list[Span]) -> list[Span]:
-    """Return the shards, or of many rows the beginning of each."""
+    """Return the shards, or the beginning of each where there are more than ``REFERENCE_ROWS``."""
     each = max(1, REFERENCE_ROWS // len(spans))
     return [(lo, min(hi, lo + each)) for lo, hi in spans]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,22 +11,56 @@ from polysift.explanation.variances import Importance
 from polysift.features.monomials import Polynomial
 from polysift.runtime.types import FloatArray, IntArray
 
+if TYPE_CHECKING:
+    from polysift.explanation.explanation import Explanation
+
 Table = tuple[str, list[str], list[list[str]]]
-"""A title, the names of columns, rows."""
+"""A title, the names of the columns, and the rows."""
 
 Entries = list[dict[str, Any]]
 
 SHARES = {"alone": "alone", "total": "in all"}
 
-FAR_APART = 2.0
-"""From this ratio of two variances on, a note says so."""
+TABLE_ROWS = 10
 
-LONGEST_NAME = 40
-"""So many letters of a name are shown in a table."""
+DEPENDENCE_VARIANCE_RATIO = 2.0
+"""Above this ratio of the variance over independent features to that over rows, a note says so."""
+
+MAX_NAME_CHARACTERS = 40
+"""The middle of longer names is left out in a table."""
+
+
+def tables_of(explanation: Explanation, top: int = TABLE_ROWS) -> list[Table]:
+    """Return the tables that ``print`` shows: features and, where known, pairs and terms."""
+    tables = [feature_table(explanation.features(top))]
+    if explanation.reason is not None:
+        return tables
+    if len(explanation.feature_names) > 1 and explanation.model.degree_ > 1:
+        tables.append(pair_table(explanation.pairs(top)))
+    several = len(explanation.classes) > 1
+    return [*tables, term_table(explanation.terms(top), classes=several)]
+
+
+def notes_of(explanation: Explanation) -> list[str]:
+    """Return the sentences below the tables: the reference, and limits of what they show."""
+    over = f"Over {explanation.reference.name}."
+    if explanation.reason is not None:
+        return [over, explanation.reason]
+    importance = explanation.importance
+    higher = _share(float(importance.overall("higher")))
+    notes = [over, f"Interactions of three features or more have {higher} of the variance."]
+    apart, together = float(importance.variance.sum()), float(explanation.score_variance.sum())
+    if apart > DEPENDENCE_VARIANCE_RATIO * together:
+        notes.append(
+            f"The score's variance is {together:.3g} over these rows and {apart:.3g} over "
+            "independent features: they depend on each other, and shares of the variance count "
+            "regions without rows. Attributions are about the rows."
+        )
+    return notes
 
 
 def term_name(exponents: IntArray, names: Sequence[str]) -> str:
-    """Return a monomial as people write it: ``a^2 * b``."""
+    """Return the text of a monomial: ``a^2 * b``."""
     factors = [
         name if power == 1 else f"{name}^{power}"
         for name, power in zip(names, exponents.tolist(), strict=True)
@@ -38,7 +72,7 @@ def term_name(exponents: IntArray, names: Sequence[str]) -> str:
 def feature_entries(
     importance: Importance | None, attribution: FloatArray, names: Sequence[str], top: int | None
 ) -> Entries:
-    """Return features, those first whose attributions (K, d) are largest, with their shares."""
+    """Return features by their attributions (K, d), the largest first, with their shares."""
     sizes = attribution.mean(axis=0)
     entries = [
         {"feature": name, "attribution": float(x)} for name, x in zip(names, sizes, strict=True)
@@ -82,7 +116,7 @@ def term_entries(
 
 
 def feature_table(entries: Entries) -> Table:
-    """Return features with the size of their attributions and, where known, their shares."""
+    """Return features with their mean absolute attribution and, where known, their shares."""
     rows = [
         [_cut(e["feature"]), f"{e['attribution']:.3g}", *(_share(e[k]) for k in SHARES if k in e)]
         for e in entries
@@ -113,24 +147,8 @@ def term_table(entries: Entries, *, classes: bool) -> Table:
     return "terms of the polynomial, in scaled features", heads, rows
 
 
-def higher_note(share: float) -> str:
-    """Return how much no pair explains."""
-    return f"Interactions of three features or more have {_share(share)} of the variance."
-
-
-def dependence_notes(apart: float, together: float) -> list[str]:
-    """Return what variances over independent features and over rows as they are tell, if much."""
-    if apart <= FAR_APART * together:
-        return []
-    return [
-        f"The score's variance is {together:.3g} over these rows and {apart:.3g} over independent "
-        "features: they depend on each other, and shares of the variance count places where there "
-        "are no rows. Attributions are about the rows."
-    ]
-
-
 def as_text(table: Table) -> str:
-    """Return a table as lines; all columns but the first are numbers."""
+    """Return a table as lines of text; all columns but the first are numbers."""
     title, heads, rows = table
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     lines = [title]
@@ -145,5 +163,5 @@ def _share(value: float) -> str:
 
 
 def _cut(name: Any) -> str:
-    text, half = str(name), LONGEST_NAME // 2
-    return text if len(text) <= LONGEST_NAME else f"{text[:half]}...{text[-half:]}"
+    text, half = str(name), MAX_NAME_CHARACTERS // 2
+    return text if len(text) <= MAX_NAME_CHARACTERS else f"{text[:half]}...{text[-half:]}"

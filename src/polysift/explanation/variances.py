@@ -1,4 +1,4 @@
-"""Which features matter: the variance of a polynomial, shared out among sets of features.
+"""Importance of features: the variance of a polynomial, divided among sets of features.
 
 Over independent features a function is, in one way only, a sum of terms that each depend on some
 set of features and average to zero over any one of them (functional ANOVA; Sobol's indices). The
@@ -20,7 +20,7 @@ from polysift.runtime.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Importance:
-    """How the variance of each score is shared out among features and pairs of them.
+    """The shares of features and of pairs of features in the variance of each score.
 
     The features are taken as independent, each distributed as in the reference rows. K is 1 for two
     classes, else the number of classes; shares of a score that does not vary are 0.
@@ -35,7 +35,7 @@ class Importance:
         The share of all terms that a feature takes part in: what would be left, on average, if all
         others were known.
     pairs : ndarray of shape (K, d, d)
-        The share of the interaction of two features, beyond what each does alone; symmetric, with
+        The share of the interaction of two features, beyond their shares alone; symmetric, with
         zeros on the diagonal.
     """
 
@@ -59,7 +59,7 @@ class Importance:
 
 
 def importance_of(polynomial: Polynomial, reference: Reference) -> Importance:
-    """Share out the variance over independent features, distributed as the reference's columns."""
+    """Divide the variance over independent features, distributed as the reference's columns."""
     factors = reference.factors
     E, d = polynomial.exponents, polynomial.exponents.shape[1]
     c = _orthonormal(polynomial, factors)
@@ -90,12 +90,12 @@ def _orthonormal(polynomial: Polynomial, factors: FloatArray) -> FloatArray:
     """
     c = polynomial.coefficients.copy()
     for column, R in zip(np.ascontiguousarray(polynomial.exponents.T), factors, strict=True):
-        places = [np.flatnonzero(column == k) for k in range(polynomial.degree + 1)]
-        for low, into in enumerate(places):
+        positions = [np.flatnonzero(column == k) for k in range(polynomial.degree + 1)]
+        for low, into in enumerate(positions):
             total = R[low, low] * c[:, into]
-            for k in range(low + 1, len(places)):
-                total[:, : len(places[k])] += R[low, k] * c[:, places[k]]
-            c[:, into] = total  # read by lower powers no more: they take from higher ones only
+            for k in range(low + 1, len(positions)):
+                total[:, : len(positions[k])] += R[low, k] * c[:, positions[k]]
+            c[:, into] = total  # not read again: lower powers take from higher ones only
     return c
 
 

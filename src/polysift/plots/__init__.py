@@ -1,6 +1,6 @@
-"""Displays in scikit-learn's manner: how a search, a fit and its probabilities turned out.
+"""Displays in the manner of scikit-learn: of searches, convergence, probabilities, importances.
 
-matplotlib is imported when the first is drawn: the package works without it.
+matplotlib is imported when a display is drawn; the rest of the package works without it.
 """
 
 from polysift.plots.convergence import ConvergenceDisplay

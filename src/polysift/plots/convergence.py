@@ -1,4 +1,4 @@
-"""The display of a fit's convergence."""
+"""``ConvergenceDisplay``: the objective and the residuals of a fit by iteration."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any
 import numpy as np
 
 from polysift.estimators.classifier import FPCClassifier
-from polysift.estimators.search import FPCClassifierCV, classifier_of
+from polysift.estimators.search import FPCClassifierCV
 from polysift.plots.base import (
     COLOURS,
     DASHES,
-    DECADE,
-    FEW_POINTS,
+    LOG_SCALE_RATIO,
     MARKERS,
+    MAX_MARKED_POINTS,
     WHOLE_NUMBERS,
-    axes_for,
+    Display,
     dress,
     load_matplotlib,
 )
-from polysift.runtime.types import BoolArray, FloatArray
+from polysift.runtime.types import BoolArray, FloatArray, IntArray
 
 
-class ConvergenceDisplay:
+class ConvergenceDisplay(Display):
     """The objective and both residuals of a fit, iteration by iteration.
 
-    Use ``from_estimator`` to make one.
+    Use ``from_estimator`` to create one.
 
     Parameters
     ----------
@@ -38,11 +38,12 @@ class ConvergenceDisplay:
     Attributes
     ----------
     ax_, residual_ax_ : matplotlib Axes
-        Where the objective and the residuals were drawn; they share their iterations.
+        The axes of the objective and those of the residuals, on the right; both have the same
+        iterations.
     figure_ : matplotlib Figure
         The figure.
     objective_line_, primal_line_, dual_line_ : matplotlib Line2D
-        The lines; that of a residual which is NaN throughout is empty, and not in the legend.
+        The lines. The line of a residual that is NaN throughout is empty, and not in the legend.
         Residuals of exactly 0, which a log scale cannot show, are left out.
 
     See Also
@@ -56,10 +57,10 @@ class ConvergenceDisplay:
     >>> from polysift.datasets import make_bayes_curve
     >>> from polysift.plots import ConvergenceDisplay
     >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
-    >>> clf = FPCClassifier(solver="converged", random_state=0).fit(X, y)
+    >>> clf = FPCClassifier(random_state=0).fit(X, y)
     >>> display = ConvergenceDisplay.from_estimator(clf, ax=Figure().subplots())
-    >>> len(display.objective) == clf.n_iter_
-    True
+    >>> display.ax_.get_title()
+    'Convergence: solver "paper", 3 iterations (tolerance)'
     """
 
     def __init__(
@@ -81,111 +82,76 @@ class ConvergenceDisplay:
         estimator : FPCClassifier or FPCClassifierCV
             The classifier or search.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            The axes to draw on; None makes a new figure.
 
         Returns
         -------
         ConvergenceDisplay
             The display, drawn.
-
-        Examples
-        --------
-        >>> from matplotlib.figure import Figure
-        >>> from polysift import FPCClassifier
-        >>> from polysift.datasets import make_bayes_curve
-        >>> from polysift.plots import ConvergenceDisplay
-        >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
-        >>> clf = FPCClassifier(random_state=0).fit(X, y)
-        >>> display = ConvergenceDisplay.from_estimator(clf, ax=Figure().subplots())
-        >>> display.ax_.get_title()
-        'Convergence: solver "paper", 3 iterations (tolerance)'
         """
-        model = classifier_of(f"{cls.__name__} draws", estimator)
+        model = cls._classifier(estimator)
         names = ("objective", "primal_residual", "dual_residual")
         count = f"{model.n_iter_} iteration{'' if model.n_iter_ == 1 else 's'}"
         title = f'Convergence: solver "{model.solver}", {count} ({model.status_})'
         return cls(*(model.history_[name] for name in names), title=title).plot(ax)
 
-    def plot(self, ax: Any = None) -> ConvergenceDisplay:
-        """Draw.
+    def _rows(self) -> FloatArray:
+        """Return the objective and the residuals, of shape (3, n_iter)."""
+        return np.array([self.objective, self.primal_residual, self.dual_residual], dtype=float)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw, the residuals with a second axis on its right; None makes a figure.
-
-        Returns
-        -------
-        ConvergenceDisplay
-            The display.
-
-        Examples
-        --------
-        >>> from matplotlib.figure import Figure
-        >>> from polysift.plots import ConvergenceDisplay
-        >>> display = ConvergenceDisplay([0.5, 0.3, 0.2], [0.1, 0.05, 0.01], [0.2, 0.1, 0.02])
-        >>> display.plot(Figure().subplots()).objective_line_.get_xdata().tolist()
-        [1, 2, 3]
-        """
-        rows = np.array([self.objective, self.primal_residual, self.dual_residual], dtype=float)
-        known = drawable(rows)
-        if not known.any():
+    def _check(self) -> None:
+        if not drawable(self._rows()).any():
             raise ValueError(
                 "The history holds no iteration without NaN: with tol=0 the paper's solver skips "
                 "what the last one does not need. Fit with tol=None, or with more iterations."
             )
+
+    def _draw(self, ax: Any) -> None:
+        rows = self._rows()
+        known = drawable(rows)
         x, rows = np.flatnonzero(known) + 1, rows[:, known]
-        self.ax_ = ax = axes_for(ax)
         self.residual_ax_ = right = ax.twinx()
-        self.figure_ = ax.figure
-        residuals = np.where(rows[1:] > 0, rows[1:], np.nan)
-        lines = [
-            owner.plot(
-                x,
-                values,
-                color=COLOURS[number],
-                ls=DASHES[number],
-                marker=MARKERS[number] if len(x) <= FEW_POINTS else None,
-                markersize=5,
-                label=label,
-            )[0]
-            for number, (owner, values, label) in enumerate(
-                (
-                    (ax, rows[0], "objective"),
-                    (right, residuals[0], "primal residual"),
-                    (right, residuals[1], "dual residual"),
-                )
-            )
-        ]
-        self.objective_line_, self.primal_line_, self.dual_line_ = lines
-        for owner in (ax, right):
-            dress(owner)
+        dress(right)
         right.spines["right"].set_visible(True)
-        right.grid(False)  # two grids that do not meet would only confuse
-        if rows[0].min() > 0 and rows[0].max() > DECADE * rows[0].min():
+        right.grid(False)  # grid lines of both axes do not coincide
+        residuals = np.where(rows[1:] > 0, rows[1:], np.nan)
+        drawn = (
+            (ax, rows[0], "objective"),
+            (right, residuals[0], "primal residual"),
+            (right, residuals[1], "dual residual"),
+        )
+        lines = [_line(owner, x, y, label, k) for k, (owner, y, label) in enumerate(drawn)]
+        self.objective_line_, self.primal_line_, self.dual_line_ = lines
+        if rows[0].min() > 0 and rows[0].max() > LOG_SCALE_RATIO * rows[0].min():
             ax.set_yscale("log")
         if not np.isnan(residuals).all():
             right.set_yscale("log")
         ax.set_xlabel("iteration")
         ax.set_ylabel("objective (hinge loss)", color=COLOURS[0])
-        ax.tick_params(axis="y", labelcolor=COLOURS[0])  # which line goes with which axis
+        ax.tick_params(axis="y", labelcolor=COLOURS[0])  # shows which line belongs to this axis
         right.set_ylabel("residuals (relative)")
         ax.xaxis.set_major_locator(load_matplotlib("ticker").MaxNLocator(**WHOLE_NUMBERS))
-        # Above the axes, since matplotlib looks for a free spot among the lines of one axis only.
-        named = [
+        known_lines = [
             line for line, values in zip(lines, rows, strict=True) if not np.isnan(values).all()
         ]
-        right.legend(
-            handles=named, loc="lower left", bbox_to_anchor=(0, 1), ncols=3, fontsize="small"
-        )
+        # Above the axes, since matplotlib's "best" location avoids the lines of one axis only.
+        above = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 3}
+        right.legend(handles=known_lines, fontsize="small", **above)
         ax.set_title(self.title, pad=28)
-        return self
+
+
+def _line(ax: Any, x: IntArray, y: FloatArray, label: str, number: int) -> Any:
+    """Draw one of the lines, in the style with this number."""
+    style = {"color": COLOURS[number], "ls": DASHES[number], "markersize": 5}
+    marker = MARKERS[number] if len(x) <= MAX_MARKED_POINTS else None
+    return ax.plot(x, y, **style, marker=marker, label=label)[0]
 
 
 def drawable(rows: FloatArray) -> BoolArray:
-    """Return which iterations of an objective and residuals (3, n_iter) have all that the fit has.
+    """Return which iterations of the objective and both residuals (3, n_iter) are complete.
 
-    A residual that is NaN throughout is none of the fit's; of the residuals there must be one.
+    A residual that is NaN throughout is one that the solver does not have, and is not asked for;
+    at least one residual must be there.
     """
     known = np.asarray(np.isfinite(rows))
     has = np.asarray(known.any(axis=1))

@@ -1,4 +1,4 @@
-"""The display of an explanation: which features and pairs matter."""
+"""``ImportanceDisplay``: the most important features and pairs of features of a model."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ import numpy as np
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.search import FPCClassifierCV
 from polysift.explanation.explain import explain
-from polysift.plots.base import COLOURS, axes_for, dress
+from polysift.plots.base import COLOURS, Display
 
-SHOWN = 15
+DEFAULT_BARS = 15
 
 
-class ImportanceDisplay:
+class ImportanceDisplay(Display):
     """Bars of the most important features, or of the pairs that interact most.
 
-    Use ``from_estimator`` to make one.
+    Use ``from_estimator`` to create one.
 
     Parameters
     ----------
     names : list of str
-        The features, or the pairs, the most important first.
+        The features or pairs, the most important first.
     values : array-like of shape (n_bars,)
-        How important they are.
+        Their importances.
     label : str, default=""
-        What the values are.
+        The label of the x axis: what the values are.
     title : str, default=""
         The title.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+        The axes and their figure.
     bars_ : matplotlib BarContainer
         The bars.
 
     See Also
     --------
-    polysift.explain : What is drawn.
+    polysift.explain : Computes what is drawn.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class ImportanceDisplay:
         X: Any = None,
         *,
         of: str = "features",
-        top: int = SHOWN,
+        top: int = DEFAULT_BARS,
         ax: Any = None,
     ) -> ImportanceDisplay:
         """Draw the importances of a fitted classifier, or of the best one of a search.
@@ -78,33 +78,21 @@ class ImportanceDisplay:
         X : array-like, sparse matrix or DataSource of shape (m, d), default=None
             The reference rows, as in ``polysift.explain``.
         of : {"features", "pairs"}, default="features"
-            Whether to draw the mean size of the features' attributions, or the shares of the
-            interactions of pairs in the variance.
+            Draw the mean absolute attributions of features, or the shares of the variance that
+            are due to the interactions of pairs.
         top : int, default=15
-            How many bars at most.
+            The maximum number of bars.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            The axes to draw on; None makes a new figure.
 
         Returns
         -------
         ImportanceDisplay
             The display, drawn.
-
-        Examples
-        --------
-        >>> from matplotlib.figure import Figure
-        >>> from sklearn.datasets import load_iris
-        >>> from polysift import FPCClassifier
-        >>> from polysift.plots import ImportanceDisplay
-        >>> X, y = load_iris(return_X_y=True)
-        >>> clf = FPCClassifier(2, random_state=0).fit(X, y)
-        >>> display = ImportanceDisplay.from_estimator(clf, X, top=2, ax=Figure().subplots())
-        >>> display.ax_.get_title()
-        'Features, over 150 rows'
         """
         if of not in ("features", "pairs"):
             raise ValueError(f'of must be "features" or "pairs"; got {of!r}.')
-        found = explain(estimator, X)
+        found = explain(cls._classifier(estimator), X)
         title = f"{of.capitalize()}, over {found.reference.name}"
         if of == "features":
             entries = found.features(top)
@@ -118,35 +106,14 @@ class ImportanceDisplay:
             label = "share of the score's variance"
         return cls(names, values, label=label, title=title).plot(ax)
 
-    def plot(self, ax: Any = None) -> ImportanceDisplay:
-        """Draw.
+    def _figsize(self) -> tuple[float, float]:
+        return 6.4, 1.4 + 0.28 * len(self.names)
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        ImportanceDisplay
-            The display.
-
-        Examples
-        --------
-        >>> from matplotlib.figure import Figure
-        >>> from polysift.plots import ImportanceDisplay
-        >>> display = ImportanceDisplay(["age", "size"], [0.4, 0.1]).plot(Figure().subplots())
-        >>> [float(bar.get_width()) for bar in display.bars_]
-        [0.4, 0.1]
-        """
-        places = np.arange(len(self.names))
-        self.ax_ = ax = axes_for(ax, figsize=(6.4, 1.4 + 0.28 * len(places)))
-        self.figure_ = ax.figure
-        self.bars_ = ax.barh(places, self.values, height=0.7, color=COLOURS[0])
-        dress(ax)
+    def _draw(self, ax: Any) -> None:
+        positions = np.arange(len(self.names))
+        self.bars_ = ax.barh(positions, self.values, height=0.7, color=COLOURS[0])
         ax.grid(False, axis="y")
-        # No dollar in a name begins a formula.
-        ax.set_yticks(places, [str(name).replace("$", r"\$") for name in self.names])
+        # A dollar sign in a name must not begin a formula.
+        ax.set_yticks(positions, [str(name).replace("$", r"\$") for name in self.names])
         ax.invert_yaxis()  # the most important on top
         ax.set(xlabel=self.label, title=self.title)
-        return self

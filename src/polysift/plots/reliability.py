@@ -1,4 +1,4 @@
-"""The display of how reliable a classifier's probabilities are."""
+"""``ReliabilityDisplay``: predicted probabilities against observed frequencies."""
 
 from __future__ import annotations
 
@@ -7,38 +7,38 @@ from typing import Any
 import numpy as np
 
 from polysift.estimators.classifier import FPCClassifier
-from polysift.estimators.search import FPCClassifierCV, classifier_of
-from polysift.plots.base import COLOURS, INK, axes_for, dress
+from polysift.estimators.search import FPCClassifierCV
+from polysift.plots.base import COLOURS, INK, Display
 
-LARGEST_MARKER, SMALLEST_MARKER = 130.0, 8.0
-"""Areas in square points, of the heaviest bin and at least."""
+MAX_MARKER_SQUARE_POINTS, MIN_MARKER_SQUARE_POINTS = 130.0, 8.0
+"""The area of the marker of the bin with the largest weight, and the least area of a marker."""
 
 
-class ReliabilityDisplay:
-    """How often what was predicted came to pass, on rows that were not seen.
+class ReliabilityDisplay(Display):
+    """The reliability diagram of a classifier's probabilities, on rows it was not fitted to.
 
-    Use ``from_estimator`` to make one.
+    Use ``from_estimator`` to create one.
 
     Parameters
     ----------
     predicted, observed, weight : array-like of shape (n_bins,)
-        Of each bin of rows: the mean probability, the share of rows in which it came to pass, the
-        weight of the rows.
+        For each bin of rows: the mean predicted probability, the observed share of the event, and
+        the total weight of the rows.
     brier_score : float, default=None
         The Brier score, for the legend.
     event : str, default="the class"
-        Whose probability it is, for the labels.
+        The event whose probability it is, for the labels of the axes.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+        The axes and their figure.
     line_ : matplotlib Line2D
         The line through the bins.
     bins_ : matplotlib PathCollection
         The markers of the bins, their areas proportional to the weights.
     diagonal_ : matplotlib Line2D
-        Where probabilities are right.
+        The diagonal, on which probabilities are perfectly calibrated.
 
     See Also
     --------
@@ -53,8 +53,8 @@ class ReliabilityDisplay:
     >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
     >>> clf = FPCClassifier(calibration="sigmoid", random_state=0).fit(X, y)
     >>> display = ReliabilityDisplay.from_estimator(clf, ax=Figure().subplots())
-    >>> len(display.predicted)
-    10
+    >>> len(display.predicted), display.ax_.get_xlabel()
+    (10, 'predicted probability of class 1')
     """
 
     def __init__(
@@ -83,26 +83,14 @@ class ReliabilityDisplay:
         estimator : FPCClassifier or FPCClassifierCV
             The classifier or search, fitted with ``calibration``.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            The axes to draw on; None makes a new figure.
 
         Returns
         -------
         ReliabilityDisplay
             The display, drawn.
-
-        Examples
-        --------
-        >>> from matplotlib.figure import Figure
-        >>> from polysift import FPCClassifier
-        >>> from polysift.datasets import make_bayes_curve
-        >>> from polysift.plots import ReliabilityDisplay
-        >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
-        >>> clf = FPCClassifier(calibration="isotonic", random_state=0).fit(X, y)
-        >>> display = ReliabilityDisplay.from_estimator(clf, ax=Figure().subplots())
-        >>> display.ax_.get_xlabel()
-        'predicted probability of class 1'
         """
-        model = classifier_of(f"{cls.__name__} draws", estimator)
+        model = cls._classifier(estimator)
         if not hasattr(model, "calibration_report_"):
             raise ValueError(
                 f"This {type(estimator).__name__} is not calibrated, so it has no probabilities to "
@@ -113,31 +101,14 @@ class ReliabilityDisplay:
         bins = report["reliability"]
         return cls(**bins, brier_score=report["brier_score"], event=event).plot(ax)
 
-    def plot(self, ax: Any = None) -> ReliabilityDisplay:
-        """Draw.
+    def _figsize(self) -> tuple[float, float]:
+        return 5.0, 5.0
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        ReliabilityDisplay
-            The display.
-
-        Examples
-        --------
-        >>> from matplotlib.figure import Figure
-        >>> from polysift.plots import ReliabilityDisplay
-        >>> display = ReliabilityDisplay([0.1, 0.9], [0.2, 0.8], [50, 50], event="rain")
-        >>> display.plot(Figure().subplots()).ax_.get_xlabel()
-        'predicted probability of rain'
-        """
-        self.ax_ = ax = axes_for(ax, figsize=(5.0, 5.0))
-        self.figure_ = ax.figure
+    def _draw(self, ax: Any) -> None:
         weight = np.asarray(self.weight, dtype=float)
-        sizes = np.maximum(LARGEST_MARKER * weight / weight.max(), SMALLEST_MARKER)
+        sizes = np.maximum(
+            MAX_MARKER_SQUARE_POINTS * weight / weight.max(), MIN_MARKER_SQUARE_POINTS
+        )
         score = "" if self.brier_score is None else f"\nBrier score {self.brier_score:.4f}"
         (self.diagonal_,) = ax.plot([0, 1], [0, 1], ":", color=INK, label="perfect", zorder=1.5)
         (self.line_,) = ax.plot(self.predicted, self.observed, color=COLOURS[0], lw=1.2)
@@ -150,9 +121,8 @@ class ReliabilityDisplay:
             linewidths=0.8,
             label=f"{len(weight)} bins, area by weight{score}",
             zorder=3,
-            clip_on=False,  # bins at 0 and 1 are whole
+            clip_on=False,  # markers at 0 and 1 are drawn whole
         )
-        dress(ax)
         ax.set(
             xlim=(0, 1),
             ylim=(0, 1),
@@ -162,4 +132,3 @@ class ReliabilityDisplay:
             title="Reliability on rows not seen",
         )
         ax.legend(fontsize="small", framealpha=0.9)
-        return self

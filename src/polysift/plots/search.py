@@ -1,7 +1,4 @@
-"""The display of a search: its validation curves.
-
-Validation curves: the best score of a search at each value of a parameter.
-"""
+"""``SearchCurveDisplay``: the best score of a search at each value of a parameter."""
 
 from __future__ import annotations
 
@@ -17,8 +14,7 @@ from polysift.plots.base import (
     GREY,
     INK,
     STYLES,
-    axes_for,
-    dress,
+    Display,
     load_matplotlib,
     number_text,
     ticks_at,
@@ -26,6 +22,14 @@ from polysift.plots.base import (
 from polysift.runtime.parameters import check_choice
 from polysift.runtime.types import FloatArray, IntArray
 from polysift.selection.scoring import score_name
+
+PARAMETERS = {
+    "degree": "degree of the kernel",
+    "n_centers": "number of centers",
+    "max_iter": "iterations at most (max_iter)",
+    "rho": "rho, relative to trace(G) / n (None: the solver's own)",
+}
+"""The parameters a search can be drawn over, with the labels of their axes."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +47,8 @@ class Curve:
     errors : ndarray of shape (n_values,)
         The standard error of that mean over the splits; NaN where there is one split only.
     finished : ndarray of bool of shape (n_values,)
-        Whether the score is that of a candidate run to its end; if not, none was at this value.
+        Whether the score is that of a finished candidate; if not, no candidate with this value
+        was finished.
     """
 
     label: str
@@ -54,26 +59,26 @@ class Curve:
 
 
 def groups_of(candidates: list[dict[str, Any]], names: tuple[str, ...]) -> dict[str, IntArray]:
-    """Return which candidates agree in these parameters, by what the legend calls them."""
+    """Return the candidates with equal values of these parameters, by their legend label."""
     found: dict[str, list[int]] = {}
-    for place, params in enumerate(candidates):
+    for index, params in enumerate(candidates):
         label = ", ".join(params[name] or f"no {name}" for name in names)
-        found.setdefault(label, []).append(place)
-    return {label: np.array(places) for label, places in found.items()}
+        found.setdefault(label, []).append(index)
+    return {label: np.array(indices) for label, indices in found.items()}
 
 
 def curve_of(results: dict[str, Any], param: str, label: str, members: IntArray) -> Curve:
-    """Return the best score at each value among some candidates, finished ones first."""
+    """Return the best score at each value among the members, finished candidates first."""
     n_splits = sum(name.startswith("split") for name in results)
     splits = np.column_stack([results[f"split{k}_test_score"] for k in range(n_splits)])
     finished, means = results["status"] == "finished", results["mean_test_score"]
     best: dict[Any, int] = {}
     for i in members:
         value = results["params"][i][param]
-        rival = best.get(value)
+        current = best.get(value)
         if np.isnan(means[i]):  # not run at all
             continue
-        if rival is None or (finished[i], means[i]) > (finished[rival], means[rival]):
+        if current is None or (finished[i], means[i]) > (finished[current], means[current]):
             best[value] = int(i)
     values = sorted(best, key=order_of)
     chosen = [best[value] for value in values]
@@ -90,23 +95,14 @@ def _standard_error(scores: FloatArray) -> float:
 
 
 def order_of(value: Any) -> float:
-    """Return what values of a parameter are sorted by; None comes first."""
+    """Return the sort key of a value of a parameter; None comes first."""
     return -np.inf if value is None else float(value)
 
 
-PARAMETERS = {
-    "degree": "degree of the kernel",
-    "n_centers": "number of centers",
-    "max_iter": "iterations at most (max_iter)",
-    "rho": "rho, relative to trace(G) / n (None: the solver's own)",
-}
-"""What a search can be drawn over, with the labels of the axes."""
-
-
-class SearchCurveDisplay:
+class SearchCurveDisplay(Display):
     """The validation curve of a search: the best score at each value of one parameter.
 
-    Use ``from_estimator`` to make one.
+    Use ``from_estimator`` to create one.
 
     Parameters
     ----------
@@ -115,16 +111,16 @@ class SearchCurveDisplay:
     param : {"degree", "n_centers", "max_iter", "rho"}
         The parameter.
     score_name : str, default="accuracy"
-        What the scores are.
+        The name of the score.
     chosen : tuple of a value and a score, default=None
-        Where the chosen candidate is.
+        The value of the parameter and the score of the chosen candidate.
     n_splits : int, default=None
         The number of splits, for the legend.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib Axes and Figure
-        Where it was drawn.
+        The axes and their figure.
     lines_ : list of matplotlib Line2D
         One per curve.
     bands_ : list of matplotlib PolyCollection or ErrorbarContainer
@@ -133,7 +129,7 @@ class SearchCurveDisplay:
     screened_ : list of matplotlib Line2D
         The open markers, of each curve that has any.
     chosen_ : matplotlib Line2D or None
-        The mark of the chosen candidate.
+        The marker of the chosen candidate.
 
     See Also
     --------
@@ -184,8 +180,8 @@ class SearchCurveDisplay:
         """Draw the curve of a fitted search.
 
         A point is the best mean score of all finished candidates with this value, whatever their
-        other parameters. Where all of them were left before their end, it is the best score as
-        they were left, with an open marker: a candidate run to its end may have done better.
+        other parameters. Where none was finished, it is the best score when they were stopped,
+        with an open marker: a finished candidate might have done better.
 
         Parameters
         ----------
@@ -194,28 +190,15 @@ class SearchCurveDisplay:
         param : {"degree", "n_centers", "max_iter", "rho"}, default="degree"
             The parameter.
         by : {"scaler", "solver", None}, default=None
-            What has a line for each of its values. None is scaler and solver, or the scaler alone
-            where they make more lines than there are colours.
+            The parameter with one line for each of its values. None is scaler and solver
+            together, or the scaler alone where they would make more lines than there are colours.
         ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
+            The axes to draw on; None makes a new figure.
 
         Returns
         -------
         SearchCurveDisplay
             The display, drawn.
-
-        Examples
-        --------
-        >>> from matplotlib.figure import Figure
-        >>> from polysift import FPCClassifierCV
-        >>> from polysift.datasets import make_bayes_curve
-        >>> from polysift.plots import SearchCurveDisplay
-        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
-        >>> search = FPCClassifierCV(degrees=(1, 2, 3), solvers="paper", random_state=0).fit(X, y)
-        >>> ax = Figure().subplots()
-        >>> display = SearchCurveDisplay.from_estimator(search, "degree", by="scaler", ax=ax)
-        >>> display.ax_.get_title()
-        'Best score at each degree'
         """
         check_type(f"{cls.__name__} draws", estimator, FPCClassifierCV)
         check_choice("param", param, tuple(PARAMETERS))
@@ -236,40 +219,13 @@ class SearchCurveDisplay:
         )
         return display.plot(ax)
 
-    def plot(self, ax: Any = None) -> SearchCurveDisplay:
-        """Draw.
+    def _figsize(self) -> tuple[float, float]:
+        return 8.4, 4.6
 
-        Parameters
-        ----------
-        ax : matplotlib Axes, default=None
-            Where to draw; None makes a figure.
-
-        Returns
-        -------
-        SearchCurveDisplay
-            The display.
-
-        Examples
-        --------
-        >>> from matplotlib.figure import Figure
-        >>> from polysift import FPCClassifierCV
-        >>> from polysift.datasets import make_bayes_curve
-        >>> from polysift.plots import SearchCurveDisplay
-        >>> X, y = make_bayes_curve(500, noise=0.1, random_state=0)
-        >>> search = FPCClassifierCV(degrees=(1, 2, 3), solvers="paper", random_state=0).fit(X, y)
-        >>> display = SearchCurveDisplay.from_estimator(search, ax=Figure().subplots())
-        >>> display.score_name = "share of right answers"
-        >>> display.plot(Figure().subplots()).ax_.get_ylabel()
-        'share of right answers'
-        """
-        # Bands leave a legend no room. In a figure of ours it has its own place beside them; in
-        # given axes it stays inside, since what lies beside those is not ours.
-        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if ax is None else {}
-        self.ax_ = ax = axes_for(ax, figsize=(8.4, 4.6))
-        self.figure_ = ax.figure
+    def _draw(self, ax: Any) -> None:
         self.lines_, self.bands_, self.screened_, self.chosen_ = [], [], [], None
         for number, curve in enumerate(self.curves):
-            self._draw(curve, number)
+            self._draw_curve(curve, number)
         if self.chosen is not None:
             value, score = self.chosen
             (self.chosen_,) = ax.plot(
@@ -282,17 +238,18 @@ class SearchCurveDisplay:
                 label=f"chosen: {self._named(value)}",
                 zorder=5,
             )
-        dress(ax)
         ax.set(
             xlabel=PARAMETERS[self.param],
             ylabel=self.score_name,
             title=f"Best score at each {self.param}",
         )
         self._set_ticks()
-        ax.legend(handles=self._handles(), fontsize="small", framealpha=0.9, **place)
-        return self
+        # The bands leave no room for a legend. In a new figure it stands beside the axes; in given
+        # axes it stays inside, since the space around them belongs to the caller.
+        beside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)} if self._own_figure else {}
+        ax.legend(handles=self._handles(), fontsize="small", framealpha=0.9, **beside)
 
-    def _draw(self, curve: Curve, number: int) -> None:
+    def _draw_curve(self, curve: Curve, number: int) -> None:
         ax, x = self.ax_, self._positions(curve.values)
         colour, marker, dash = STYLES[number % len(STYLES)]
         (line,) = ax.plot(
@@ -309,7 +266,7 @@ class SearchCurveDisplay:
         if np.isfinite(curve.errors).any():
             self.bands_.append(self._draw_errors(x, curve, colour, number))
         if not curve.finished.all():
-            # Larger and below the lines, so as not to hide what another curve has in this place.
+            # Larger and below the lines, so as not to hide a point of another curve.
             (screened,) = ax.plot(
                 x[~curve.finished],
                 curve.scores[~curve.finished],
@@ -324,7 +281,7 @@ class SearchCurveDisplay:
             self.screened_.append(screened)
 
     def _draw_errors(self, x: FloatArray, curve: Curve, colour: str, number: int) -> Any:
-        if len(x) == 1:  # a band over a point has no width; bars in one place differ in their caps
+        if len(x) == 1:  # a band has no width here; bars at the same x differ in their caps
             style = {"fmt": "none", "capsize": 4 + 3 * number, "elinewidth": 1.0}
             return self.ax_.errorbar(x, curve.scores, curve.errors, ecolor=colour, **style)
         low, high = curve.scores - curve.errors, curve.scores + curve.errors
@@ -333,16 +290,16 @@ class SearchCurveDisplay:
         return self.ax_.fill_between(x, low, high, facecolor=faint, edgecolor=edge, lw=0.7)
 
     def _handles(self) -> list[Any]:
-        """Return what the legend explains: the lines, then what all of them have."""
+        """Return the entries of the legend: the lines, then what is common to all of them."""
         handles = list(self.lines_)
         if self.bands_:
             splits = "the splits" if self.n_splits is None else f"{self.n_splits} splits"
             patch = load_matplotlib("patches").Patch
             handles.append(patch(color=GREY, alpha=0.3, lw=0, label=f"± 1 std. error, {splits}"))
         if self.screened_:
-            mark = {"ls": "none", "marker": "o", "markerfacecolor": "none", "color": GREY}
+            style = {"ls": "none", "marker": "o", "markerfacecolor": "none", "color": GREY}
             label = "open: screened out,\nscore when stopped"
-            handles.append(load_matplotlib("lines").Line2D([], [], **mark, label=label))
+            handles.append(load_matplotlib("lines").Line2D([], [], **style, label=label))
         return handles if self.chosen_ is None else [*handles, self.chosen_]
 
     def _values(self) -> list[Any]:
@@ -350,18 +307,18 @@ class SearchCurveDisplay:
         return sorted(values if self.chosen is None else values | {self.chosen[0]}, key=order_of)
 
     def _positions(self, values: list[Any]) -> FloatArray:
-        """Return where values lie: numbers at themselves, those of rho side by side."""
+        """Return the x of values: numbers at themselves, those of rho at equal distances."""
         if self.param != "rho":
             return np.array(values, dtype=float)
-        places = {value: place for place, value in enumerate(self._values())}
-        return np.array([places[value] for value in values], dtype=float)
+        positions = {value: k for k, value in enumerate(self._values())}
+        return np.array([positions[value] for value in values], dtype=float)
 
     def _named(self, value: Any) -> str:
         return f"{self.param} {'None' if value is None else number_text(value)}"
 
     def _set_ticks(self) -> None:
         values = self._values()
-        if self.param == "rho":  # None has no place on a scale of numbers, and 0 none on a log one
+        if self.param == "rho":  # neither None nor 0 has a position on a log scale
             names = ["None" if value is None else number_text(value) for value in values]
             self.ax_.set_xticks(range(len(values)), names)
             self.ax_.set_xlim(-0.5, len(values) - 0.5)

@@ -1,1 +1,1 @@
-"""How good a model is, and one HTML page about it."""
+"""Evaluation of a model on labelled rows, and the HTML report."""

@@ -1,4 +1,4 @@
-"""What a report is about, and what its sections share."""
+"""``Case``: the model, evaluations and other inputs of a report, and what its sections share."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from polysift.reporting.evaluation import Evaluation
 from polysift.reporting.page import Markup, markup, plain
 from polysift.training.plan import Forecast
 
-SHOWN_CLASSES, SHOWN_FEATURES = 50, 60
-"""So many are listed; the rest is counted."""
+MAX_LISTED_CLASSES, MAX_LISTED_FEATURES = 50, 60
+"""Of more, the rest is counted."""
 
 Section = tuple[str, str, Markup]
-"""The name that a link takes, the title, the content."""
+"""The id that links refer to, the title, and the content."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What a report is about.
+    """The inputs of a report.
 
     Attributes
     ----------
     model : FPCClassifier
         The classifier.
     search : FPCClassifierCV or None
-        The search it comes from.
+        The search that chose it.
     sets : dict of str to Evaluation
-        How good it is on each data set.
+        Its evaluation on each data set.
     forecast : Forecast or None
-        What the fit was expected to cost.
+        The forecast of the fit.
     command : str or None
-        How to do it again.
+        The command that makes the model again.
     explanation : Explanation or None
-        What it has learned.
+        Its explanation.
     """
 
     model: FPCClassifier
@@ -49,32 +49,32 @@ class Case:
 
     @property
     def fitted(self) -> FPCClassifier | FPCClassifierCV:
-        """What the user fitted."""
+        """The estimator that the user fitted."""
         return self.model if self.search is None else self.search
 
     @property
     def kind(self) -> str:
-        """The class of it."""
+        """The name of that estimator's class."""
         return type(self.fitted).__name__
 
     @property
     def last(self) -> tuple[str, Evaluation]:
-        """The data set that pictures show."""
+        """The data set that pictures show, with its name."""
         return list(self.sets.items())[-1]
 
     @property
     def summary(self) -> dict[str, Any]:
-        """What is known of the training; nothing of a model from an old file."""
+        """The summary of the training; empty for a model from an old file."""
         return getattr(self.model, "training_summary_", {})
 
     @property
     def timings(self) -> dict[str, float]:
-        """Seconds by phase; empty where not known."""
+        """Seconds by phase; empty where they are not known."""
         return getattr(self.fitted, "timings_", {})
 
     @property
     def seed(self) -> int | None:
-        """The seed used; None where not known."""
+        """The seed used; None where it is not known."""
         return getattr(self.fitted, "random_state_", None)
 
     @property
@@ -84,7 +84,7 @@ class Case:
 
 
 def splits_text(search: FPCClassifierCV) -> str:
-    """Return how a search validated, in words."""
+    """Return the kind of validation of a search."""
     return "a validation part" if search.n_splits_ == 1 else f"{search.n_splits_} splits"
 
 

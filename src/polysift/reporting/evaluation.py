@@ -1,4 +1,4 @@
-"""How good a model is on labelled rows of any number: read once, scores kept, features never."""
+"""The evaluation of a model on labelled rows, which are read once and need not fit in memory."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from polysift.data.labels import codes_among
 from polysift.data.source import DataSource
 from polysift.engine.sums import predicted_codes
 from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.fitted import scores_by_shard
 from polysift.features.survey import checked_labels, checked_weights
 from polysift.runtime.parallel import Span
 from polysift.runtime.types import FloatArray, IntArray
 from polysift.training.calibration import assess, calibrator_from_dict
 
-CURVE_POINTS = 400
-"""Points of a ROC curve at most: a picture shows no more."""
+MAX_CURVE_POINTS = 400
+"""The maximum number of points of a ROC curve: a picture shows no more."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The quality of a model on some rows; rows count by their weights.
+    """The metrics of a model on labelled rows, which count by their weights.
 
     Attributes
     ----------
@@ -33,17 +34,18 @@ class Evaluation:
     classes : ndarray
         The model's classes.
     confusion : ndarray of shape (n_classes, n_classes)
-        How many rows of each class (down) were given each class (across).
+        The number of rows of each class (down) by their predicted class (across).
     unknown : int
-        Rows whose label is no class of the model. They count as wrong, and in nothing else.
+        The number of rows whose label is not a class of the model. They count as errors in the
+        accuracy, and nowhere else.
     accuracy, balanced_accuracy : float
-        The share of right rows, and its mean over the classes that occur.
+        The share of correct rows, and its mean over the classes that occur.
     roc_auc : float or None
         The area under the ROC curve; with more than two classes, the mean over one-vs-rest.
     log_loss, brier_score : float or None
         Of the probabilities, where the model has them.
     roc : list of (str, ndarray, ndarray)
-        Of each class that has a curve: its name, the false and the true positive rates.
+        For each class that has a curve: its name, the false and the true positive rates.
     reliability : dict or None
         As in ``FPCClassifier.calibration_report_``.
     """
@@ -61,7 +63,7 @@ class Evaluation:
     reliability: dict[str, FloatArray] | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as JSON can hold them."""
+        """Return the metrics and the confusion matrix as values for JSON."""
         names = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss", "brier_score")
         whole = np.array_equal(self.confusion, np.round(self.confusion))
         return {
@@ -74,12 +76,12 @@ class Evaluation:
 
 
 def evaluate(model: FPCClassifier, X: Any, y: Any = None, sample_weight: Any = None) -> Evaluation:
-    """Return how good a fitted classifier is on rows and labels, or on a source that has both."""
+    """Evaluate a fitted classifier on rows and labels, or on a source that has both."""
     source = training_source(model, X, y, sample_weight, reset=False)
     codes, scores, weights = _scored(model, source)
     counts = np.ones(len(codes)) if weights is None else weights
     if not counts.any():
-        raise ValueError("All weights are zero: there is nothing to judge by.")
+        raise ValueError("All weights are zero: there are no rows to evaluate on.")
     predicted = predicted_codes(scores)
     n_classes, known = len(model.classes_), codes >= 0
     cells = codes[known] * n_classes + predicted[known]
@@ -109,7 +111,7 @@ def evaluate(model: FPCClassifier, X: Any, y: Any = None, sample_weight: Any = N
 def _scored(
     model: FPCClassifier, source: DataSource
 ) -> tuple[IntArray, FloatArray, FloatArray | None]:
-    """Return class numbers (-1 where unknown), scores (m, K) and weights of all rows."""
+    """Return the class codes (-1 where unknown), scores (m, K) and weights of all rows."""
     codes = np.empty(source.n_rows, dtype=np.int64)
     scores = np.empty((source.n_rows, len(model.coef_)))
     weights = np.empty(source.n_rows) if source.has_weights else None
@@ -122,7 +124,7 @@ def _scored(
         if weights is not None:
             weights[rows] = checked_weights(source, span[0], source.weights(part))
 
-    for _ in model.score_shards(source, keep, show=bool(model.verbose)):
+    for _ in scores_by_shard(model, source, keep, show=bool(model.verbose)):
         pass
     return codes, scores, weights
 
@@ -130,7 +132,7 @@ def _scored(
 def _curves(
     scores: FloatArray, codes: IntArray, weights: FloatArray, n_classes: int
 ) -> list[tuple[int, FloatArray, FloatArray]]:
-    """Return the ROC curve of each score's class, where it and others occur."""
+    """Return the ROC curve of each score's class, where both it and other classes occur."""
     curves = []
     present = weights > 0
     classes = [1] if n_classes == 2 else range(n_classes)
@@ -143,10 +145,10 @@ def _curves(
 
 
 def _thinned(fpr: FloatArray, tpr: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return at most ``CURVE_POINTS`` points, evenly spaced along the curve."""
-    if len(fpr) <= CURVE_POINTS:
+    """Return at most ``MAX_CURVE_POINTS`` points, evenly spaced along the curve."""
+    if len(fpr) <= MAX_CURVE_POINTS:
         return fpr, tpr
     length = fpr + tpr  # it never falls, from 0 to 2
-    at = np.searchsorted(length, np.linspace(0.0, 2.0, CURVE_POINTS))
+    at = np.searchsorted(length, np.linspace(0.0, 2.0, MAX_CURVE_POINTS))
     at = np.unique(np.clip(at, 0, len(fpr) - 1))
     return fpr[at], tpr[at]

@@ -1,4 +1,4 @@
-"""The pictures of a report: SVG in ``data:`` addresses, the same bits for the same model."""
+"""The pictures of a report: SVG in ``data:`` URLs, identical for identical models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from polysift.plots.search import PARAMETERS, SearchCurveDisplay
 from polysift.reporting.evaluation import Evaluation
 from polysift.reporting.page import FONTS, plain, shortened
 
-LOOK = {
+SETTINGS = {
     "svg.fonttype": "none",  # text stays text: the browser has letters that matplotlib lacks
     "svg.hashsalt": "polysift",  # ids that do not change from run to run
     "font.family": "sans-serif",
@@ -37,19 +37,19 @@ LOOK = {
     "legend.frameon": False,
     "lines.linewidth": 1.8,
 }
-"""What differs from matplotlib's own settings; those of the user do not count."""
+"""Differences from matplotlib's default settings; the user's settings are not used."""
 
-WIDTH = 5.2
-"""Inches: letters are as large as the page's beside text, and readable on a phone."""
+WIDTH_INCHES = 5.2
+"""At this width, letters are as large as those of the page, and readable on a phone."""
 
-NAMED_CURVES = 10
-"""So many classes have a line of their own colour and name, those with the smallest areas."""
+MAX_NAMED_CURVES = 10
+"""Of more classes, those with the smallest areas have a colour and a name in the legend."""
 
 CONVERGENCE_COLUMNS = ("objective", "primal_residual", "dual_residual")
 
 
 def convergence_picture(model: FPCClassifier) -> str | None:
-    """Return the objective and residuals by iteration; None where there is nothing to draw."""
+    """Return the plot of the objective and residuals; None where there is nothing to draw."""
     columns = [model.history_.get(name) for name in CONVERGENCE_COLUMNS]
     if any(column is None for column in columns):
         return None
@@ -63,7 +63,7 @@ def convergence_picture(model: FPCClassifier) -> str | None:
 
 
 def reliability_picture(evaluation: Evaluation, name: str, report: dict[str, Any] | None) -> str:
-    """Return the reliability on a set, and out of fold where there is a report of that."""
+    """Return the reliability diagram of a data set, with that out of fold where it is known."""
     classes = evaluation.classes
     event = f"class {_label(classes[1])}" if len(classes) == 2 else "the likeliest class"
     found: dict[str, Any] = evaluation.reliability or {}
@@ -83,7 +83,7 @@ def reliability_picture(evaluation: Evaluation, name: str, report: dict[str, Any
 
 
 def roc_picture(sets: dict[str, Evaluation]) -> str | None:
-    """Return the ROC curve of each set or, with more than two classes, those of the last set."""
+    """Return the ROC curve of each set or, for more than two classes, those of the last set."""
     last = list(sets.values())[-1]
     curves, others = _curves_of_sets(sets) if len(last.classes) == 2 else _curves_of_classes(last)
     if not curves:
@@ -95,7 +95,7 @@ def roc_picture(sets: dict[str, Evaluation]) -> str | None:
             label = f"the other {len(others)} classes" if number == 0 else None
             ax.plot(fpr, tpr, color="#c4cad0", lw=0.8, label=label)
         for number, (label, fpr, tpr) in enumerate(curves):
-            turn = number // len(COLOURS)  # a colour comes again with another dash
+            turn = number // len(COLOURS)  # a colour is used again with another dash
             style = {"color": COLOURS[number % len(COLOURS)], "ls": DASHES[(number + turn) % 6]}
             ax.plot(fpr, tpr, **style, label=label, zorder=3)
         dress(ax)
@@ -110,7 +110,7 @@ def roc_picture(sets: dict[str, Evaluation]) -> str | None:
 
 
 def _curves_of_sets(sets: dict[str, Evaluation]) -> tuple[list[Any], list[Any]]:
-    """Return the labelled curve of each set that has one, and no others."""
+    """Return the labelled curve of each data set that has one, and no further curves."""
     known = {name: found for name, found in sets.items() if found.roc}
     return [
         (f"{_label(name)}: AUC {found.roc_auc:.4f}", *found.roc[0][1:])
@@ -119,16 +119,16 @@ def _curves_of_sets(sets: dict[str, Evaluation]) -> tuple[list[Any], list[Any]]:
 
 
 def _curves_of_classes(found: Evaluation) -> tuple[list[Any], list[Any]]:
-    """Return the labelled curves of some classes, and the curves of those that are too many."""
+    """Return the labelled curves of ``MAX_NAMED_CURVES`` classes, and the curves of the others."""
     areas = [auc(fpr, tpr) for _, fpr, tpr in found.roc]
     order = np.argsort(areas, kind="stable")
     curves = []
-    for i in sorted(order[:NAMED_CURVES]):
+    for i in sorted(order[:MAX_NAMED_CURVES]):
         name, fpr, tpr = found.roc[i]
         is_number = name.lstrip("-").replace(".", "").isdigit()
         label = _label(f"class {name}" if is_number else name, 20)
         curves.append((f"{label}: {areas[i]:.4f}", fpr, tpr))
-    return curves, [found.roc[i][1:] for i in order[NAMED_CURVES:]]
+    return curves, [found.roc[i][1:] for i in order[MAX_NAMED_CURVES:]]
 
 
 def search_pictures(search: FPCClassifierCV) -> dict[str, str]:
@@ -154,34 +154,36 @@ def _draw_search(search: FPCClassifierCV, param: str, ax: Any) -> None:
 
 def _legend_below(ax: Any, handles: Any, labels: Any) -> None:
     """Put a legend below the axes, where it hides no line."""
-    place = {"loc": "outside lower center", "ncols": 2, "fontsize": 8.6}
-    ax.figure.legend(handles, labels, **place)
+    options = {"loc": "outside lower center", "ncols": 2, "fontsize": 8.6}
+    ax.figure.legend(handles, labels, **options)
 
 
 def _label(name: Any, length: int = 32) -> str:
-    """Return a name as matplotlib shows it: not too long, and as it is."""
-    text = shortened(plain(name), length).replace("$", r"\$")  # no dollar begins a formula
-    return f" {text}" if text.startswith("_") else text  # which a legend would leave out
+    """Return a name as text for matplotlib: shortened, and without special meanings."""
+    text = shortened(plain(name), length).replace("$", r"\$")  # a dollar sign would begin a formula
+    return f" {text}" if text.startswith("_") else text  # which a legend leaves out
 
 
 def _picture(draw: Callable[[Any], None], height: float) -> str:
-    """Return what ``draw`` does to axes as a ``data:`` address."""
+    """Return what ``draw`` draws on axes as a ``data:`` URL."""
     with _look():
-        figure = load_matplotlib("figure").Figure(figsize=(WIDTH, height), layout="constrained")
+        figure = load_matplotlib("figure").Figure(
+            figsize=(WIDTH_INCHES, height), layout="constrained"
+        )
         draw(figure.subplots())
         out = BytesIO()
-        # Neither the time nor matplotlib's version goes into the file.
+        # Without the time and matplotlib's version, which would make files differ.
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     svg = out.getvalue().decode()
-    svg = svg.replace("'DejaVu Sans'", FONTS)  # measured with the one, shown in the page's own
+    svg = svg.replace("'DejaVu Sans'", FONTS)  # laid out in the one, shown in the page's fonts
     return "data:image/svg+xml;base64," + b64encode(svg.encode()).decode()
 
 
 @contextmanager
 def _look() -> Iterator[None]:
-    """Draw with the report's settings, whatever the user's are, which come back afterwards."""
+    """Draw with the report's settings, and restore the user's afterwards."""
     style = load_matplotlib("style")
-    with warnings.catch_warnings(), style.context(["default", LOOK]):
+    with warnings.catch_warnings(), style.context(["default", SETTINGS]):
         # A letter that matplotlib's font lacks is drawn by the browser.
         warnings.filterwarnings("ignore", "Glyph .* missing from")
         yield

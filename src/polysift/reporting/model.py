@@ -1,7 +1,4 @@
-"""The sections of a report on what the model is, and how to make it again.
-
-The section of a report on what the model has learned.
-"""
+"""The sections on the model: what it has learned, its parameters, how to reproduce it, versions."""
 
 from __future__ import annotations
 
@@ -17,7 +14,8 @@ import numpy as np
 
 from polysift import __version__
 from polysift.explanation.explanation import Explanation
-from polysift.reporting.case import SHOWN_CLASSES, Case, Section, noted
+from polysift.explanation.tables import notes_of
+from polysift.reporting.case import MAX_LISTED_CLASSES, Case, Section, noted
 from polysift.reporting.page import (
     SPACE,
     Markup,
@@ -32,11 +30,19 @@ from polysift.reporting.page import (
     table,
 )
 
-SHOWN = 10
+MAX_LISTED_IMPORTANCES = 10
+"""The maximum number of features, pairs and terms."""
+
+UNREPEATABLE = {
+    "time_limit": "time_limit was reached",
+    "interrupted": "it was interrupted",
+    "callback": "a callback stopped it",
+}
+"""Reasons to stop that another run need not meet at the same iteration."""
 
 
 def explanation_section(case: Case) -> Section | None:
-    """Return the most important features, pairs and terms; None where nothing was explained."""
+    """Return the section on features, pairs and terms; None without an explanation."""
     found = case.explanation
     if found is None:
         return None
@@ -44,26 +50,27 @@ def explanation_section(case: Case) -> Section | None:
     if found.reason is None and len(found.feature_names) > 1 and case.model.degree_ > 1:
         pieces.append(_pair_bars(found))
     words = (
-        "An attribution (Shapley value) is what a feature adds to the score of a row, compared "
-        "with the mean row; those of all features add up to the score's difference. They are "
-        "exact, since the score is a polynomial."
+        "The attribution (Shapley value) of a feature is its contribution to the score of a row, "
+        "compared with the mean row; those of all features add up to the difference of the two "
+        "scores. They are exact, since the score is a polynomial."
     )
     parts = [paragraph(words), beside(*pieces)]
     if found.reason is None:
         parts.append(_terms(found))
-    parts.append(paragraph(" ".join(found.notes()), kind="note"))
+    parts.append(paragraph(" ".join(notes_of(found)), kind="note"))
     return "importance", "What matters", joined(parts)
 
 
 def _feature_bars(found: Explanation) -> Markup:
-    shown = found.features(SHOWN)
+    shown = found.features(MAX_LISTED_IMPORTANCES)
     entries = [(e["feature"], [(e["attribution"], f"{e['attribution']:.3g}")]) for e in shown]
-    return bars(entries, caption="Mean size of attributions, in units of the score")
+    return bars(entries, caption="Mean absolute attributions, in units of the score")
 
 
 def _pair_bars(found: Explanation) -> Markup:
     entries = [
-        (" & ".join(e["pair"]), [(e["share"], share_text(e["share"]))]) for e in found.pairs(SHOWN)
+        (" & ".join(e["pair"]), [(e["share"], share_text(e["share"]))])
+        for e in found.pairs(MAX_LISTED_IMPORTANCES)
     ]
     return bars(entries, caption="Interactions of two features, their shares of the variance")
 
@@ -77,19 +84,11 @@ def _terms(found: Explanation) -> Markup:
             f"{e['coefficient']:.4g}",
             f"{e['spread']:.3g}",
         )
-        for e in found.terms(SHOWN)
+        for e in found.terms(MAX_LISTED_IMPORTANCES)
     ]
     heads = ("term", *(["class"] if classes else []), "coefficient", "spread")
     caption = f"Terms of the polynomial in scaled features that vary most, of {found.n_monomials:,}"
     return table(heads, rows, caption=caption, kind="pairs" if classes else "")
-
-
-UNREPEATABLE = {
-    "time_limit": "time_limit struck",
-    "interrupted": "it was interrupted",
-    "callback": "a callback stopped it",
-}
-"""Ends of a fit that another run need not meet at the same iteration."""
 
 
 def model_section(case: Case) -> Section:
@@ -134,12 +133,12 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _code(value: Any) -> str:
-    """Return a parameter as Python writes it, arrays by their shape."""
+    """Return a parameter as Python code; an array by its shape."""
     if isinstance(value, np.generic):
         return repr(value.item())
     if isinstance(value, dict):
         return "{" + ", ".join(f"{_code(k)}: {_code(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list | tuple) and len(value) <= SHOWN_CLASSES:
+    if isinstance(value, list | tuple) and len(value) <= MAX_LISTED_CLASSES:
         inside = ", ".join(map(_code, value))
         if isinstance(value, list):
             return f"[{inside}]"
@@ -158,12 +157,12 @@ def _is_literal(value: Any) -> bool:
     if isinstance(value, dict):
         return all(map(_is_literal, [*value.keys(), *value.values()]))
     if isinstance(value, list | tuple):
-        return len(value) <= SHOWN_CLASSES and all(map(_is_literal, value))
+        return len(value) <= MAX_LISTED_CLASSES and all(map(_is_literal, value))
     return value is None or isinstance(value, bool | int | float | str | np.generic)
 
 
 def reproduce_section(case: Case) -> Section:
-    """Return the section on how to make the model again."""
+    """Return the section on how to reproduce the model."""
     parts = []
     if case.command is not None:
         parts.append(listing(case.command))
@@ -178,14 +177,14 @@ def reproduce_section(case: Case) -> Section:
         parts.append(paragraph(words, kind="note"))
     if getattr(case.fitted, "warm_start", False):
         words = (
-            "With warm_start=True a fit goes on from the one before, which must be repeated too."
+            "With warm_start=True a fit continues from the one before, which must be repeated too."
         )
         parts.append(paragraph(words, kind="note"))
     return "reproduce", "Reproduce", joined(parts)
 
 
 def _snippet(case: Case, fitted: Any) -> str:
-    """Return code that makes the same model again."""
+    """Return Python code that makes the same model."""
     defaults, params = _defaults(fitted), fitted.get_params(deep=False)
     lines = []
     for name, default in defaults.items():

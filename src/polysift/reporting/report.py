@@ -1,4 +1,4 @@
-"""``report``: a fitted model on one page of HTML that needs nothing else."""
+"""``report``: one self-contained HTML page on a fitted model."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ EXPECTED = (
     "(X, y, sample_weight), or a dict from names to such"
 )
 
-FEW_MONOMIALS = 20_000
-"""Up to so many a report shows the polynomial, too: a matter of a moment."""
+MAX_MONOMIALS_IN_REPORT = 20_000
+"""With more monomials a report does not show the polynomial, which would take long."""
 
 
 def report(
@@ -52,9 +52,9 @@ def report(
     explanation: Explanation | None = None,
     overwrite: bool = False,
 ) -> str:
-    """Make a page of HTML about a fitted model: what it is, how good it is, what it cost.
+    """Make an HTML page about a fitted model: its parameters, its quality and its cost.
 
-    The page stands alone: its pictures are inside, it loads nothing and runs no script. Needs
+    The page is self-contained: its pictures are inside, it loads nothing and runs no script. Needs
     matplotlib.
 
     Parameters
@@ -62,22 +62,23 @@ def report(
     model : FPCClassifier or FPCClassifierCV
         The fitted model, or the search with its best one.
     data : DataSource, tuple or dict
-        Labelled rows to judge the model by: what ``open_data(..., target=...)`` returns, a pair
-        (X, y), a triple (X, y, sample_weight), or a dict from names to such. The table of figures
-        shows all of them; pictures of a single set show the last, so put rows that the model has
-        not seen there.
+        Labelled rows to evaluate the model on: what ``open_data(..., target=...)`` returns, a pair
+        (X, y), a triple (X, y, sample_weight), or a dict from names to such. The table of metrics
+        shows all of them; pictures of a single set show the last, which should be rows that the
+        model was not fitted to.
     path : path, default=None
-        Where to write the page, too; it appears when it is complete.
+        A file to write the page to as well; it appears when it is complete.
     forecast : Forecast, default=None
-        What ``FPCClassifier.plan`` told before the fit, to stand beside what was measured.
+        The result of ``FPCClassifier.plan`` before the fit, shown beside the measured cost.
     command : str, default=None
-        How to make the model again; None shows the Python code.
+        The command that makes the model again; None shows Python code.
     title : str, default=None
         The title of the page.
     explanation : Explanation, default=None
-        What ``explain`` told of this model; None asks it, with the last of the data as reference.
+        The result of ``explain`` for this model; None computes it, with the last of the data as
+        reference.
     overwrite : bool, default=False
-        Whether to replace a file that exists.
+        Whether to replace an existing file.
 
     Returns
     -------
@@ -87,6 +88,7 @@ def report(
     See Also
     --------
     FPCClassifier.plan : Makes a forecast.
+    explain : Makes an explanation.
 
     Examples
     --------
@@ -112,7 +114,7 @@ def report(
             f"{type(explanation).__name__}."
         )
     output = None if path is None else check_output(path, overwrite=overwrite)
-    sets = {name: _judged(classifier, name, rows) for name, rows in given.items()}
+    sets = {name: _evaluated(classifier, name, rows) for name, rows in given.items()}
     search = model if isinstance(model, FPCClassifierCV) else None
     if explanation is None:
         explanation = explained(classifier, list(given.values())[-1])
@@ -124,12 +126,14 @@ def report(
 
 
 def _named_sets(data: Any) -> dict[str, tuple[Any, ...] | Evaluation]:
-    """Return each data set by its name: as the arguments of ``evaluate``, or judged already."""
+    """Return each data set by its name: the arguments of ``evaluate``, or its result."""
     if not isinstance(data, Mapping):
         origin = getattr(data, "origin", None)
         return {"the given rows" if origin is None else file_name(origin): _rows(data, "data")}
     if not data:
-        raise ValueError(f"data is an empty dict: there is nothing to judge by. Pass {EXPECTED}.")
+        raise ValueError(
+            f"data is an empty dict: there are no rows to evaluate on. Pass {EXPECTED}."
+        )
     return {plain(name): _rows(rows, f"data[{name!r}]") for name, rows in data.items()}
 
 
@@ -156,25 +160,25 @@ def _article(value: Any) -> str:
     return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
-def _judged(model: FPCClassifier, name: str, rows: tuple[Any, ...] | Evaluation) -> Evaluation:
-    if isinstance(rows, Evaluation):  # the command line has shown it before
+def _evaluated(model: FPCClassifier, name: str, rows: tuple[Any, ...] | Evaluation) -> Evaluation:
+    if isinstance(rows, Evaluation):  # the command line has computed it
         return rows
     try:
         return evaluate(model, *rows)
     except Exception as error:
-        error.add_note(f"This happened in the data set {name!r} of the report.")
+        error.add_note(f"The error is in the data set {name!r} of the report.")
         raise
 
 
 def explained(model: FPCClassifier, rows: tuple[Any, ...] | Evaluation) -> Explanation:
-    """Return what a report tells that a model has learned.
+    """Return the explanation for a report.
 
-    That is over rows, given as the arguments of ``evaluate``, or else over its centers.
+    The reference is the rows, given as the arguments of ``evaluate``, or else the model's centers.
     """
     if isinstance(rows, Evaluation):
-        return explain(model, max_monomials=FEW_MONOMIALS)
+        return explain(model, max_monomials=MAX_MONOMIALS_IN_REPORT)
     weights = rows[2] if len(rows) == 3 else None
-    return explain(model, rows[0], sample_weight=weights, max_monomials=FEW_MONOMIALS)
+    return explain(model, rows[0], sample_weight=weights, max_monomials=MAX_MONOMIALS_IN_REPORT)
 
 
 def _page(case: Case, title: str | None) -> str:
@@ -197,14 +201,14 @@ def _page(case: Case, title: str | None) -> str:
     origin = case.summary.get("origin")
     where = f"for {len(case.names)} classes" if origin is None else f"on {file_name(origin)}"
     heading = f"{case.kind} {where}" if title is None else title
-    end = f"Made by polysift {__version__}. This page is complete in itself: it loads nothing."
+    end = f"Made by polysift {__version__}. This page is self-contained: it loads nothing."
     return page(heading, _subtitle(case), made, end)
 
 
 def _subtitle(case: Case) -> str:
     model, rows = case.model, case.summary.get("rows")
     how = "tuned " if case.search is not None else ""
-    learned = "" if rows is None else f", learned from {rows:,} rows"
+    learned = "" if rows is None else f", fitted to {rows:,} rows"
     return (
         f"A {how}polynomial kernel classifier of degree {model.degree_} with "
         f"{model.n_centers_:,} centers{learned}."

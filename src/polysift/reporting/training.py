@@ -1,4 +1,4 @@
-"""The sections of a report on the training: convergence, the search, what it cost."""
+"""The sections on the training: convergence, search, cost."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from polysift.reporting.page import (
 from polysift.selection.scoring import score_name
 from polysift.training.plan import Forecast
 
-BEST_CANDIDATES = 10
+MAX_LISTED_CANDIDATES = 10
 
-BETWEEN = "everything else"
-"""What a fit does between its passes over the data, such as solving for the coefficients."""
+OTHER_WORK = "everything else"
+"""The phase of all work between passes over the data, such as solving for the coefficients."""
 
 
 def convergence_section(case: Case) -> Section | None:
@@ -42,7 +42,7 @@ def convergence_section(case: Case) -> Section | None:
     if not history:
         return None
     entries = [("Solver", model.solver), ("Iterations", f"{model.n_iter_:,}")]
-    entries.append(("Why it ended", model.status_message_))
+    entries.append(("Why it stopped", model.status_message_))
     for name, label in (("objective", "hinge loss"), ("training_error", "training error")):
         values = np.asarray(history.get(name, ()), dtype=float)
         values = values[np.isfinite(values)]
@@ -52,7 +52,7 @@ def convergence_section(case: Case) -> Section | None:
     address = convergence_picture(model)
     if address is None:
         why = paragraph(
-            "There is no picture, since no iteration has all figures: with tol=0 the paper's "
+            "There is no picture, since no iteration has all values: with tol=0 the paper's "
             "solver skips what the last iteration does not need. Fit with tol=None to see it."
         )
         return "convergence", "Convergence", Markup(why + facts(entries))
@@ -84,7 +84,7 @@ def search_section(case: Case) -> Section | None:
     ]
     if pictures:
         parts.append(beside(*pictures))
-    order = np.argsort(results["rank_test_score"], kind="stable")[:BEST_CANDIDATES].tolist()
+    order = np.argsort(results["rank_test_score"], kind="stable")[:MAX_LISTED_CANDIDATES].tolist()
     if search.best_index_ not in order:
         order.append(search.best_index_)
     rows = [_candidate(results, i, score) for i in order]
@@ -105,14 +105,14 @@ def _search_words(search: FPCClassifierCV, score: str) -> str:
     status = search.cv_results_["status"]
     kinds = {
         "finished": "finished",
-        "screened": "left early because others did better",
-        "stopped": "stopped before their end",
-        "not run": "not reached",
+        "screened": "screened out because others did better",
+        "stopped": "stopped before they were finished",
+        "not run": "not run",
     }
     counts = {kind: int(np.sum(status == kind)) for kind in kinds}
-    told = ", ".join(f"{counts[kind]:,} {kinds[kind]}" for kind in kinds if counts[kind])
+    listed = ", ".join(f"{counts[kind]:,} {kinds[kind]}" for kind in kinds if counts[kind])
     words = f"{len(status):,} candidates were compared by their {score} on {splits_text(search)}: "
-    words += f"{told}."
+    words += f"{listed}."
     seconds, saved = search.timings_.get("total"), search.time_saved_
     if seconds is not None and saved > 0:
         words += (
@@ -164,17 +164,17 @@ def cost_section(case: Case) -> Section | None:
 
 
 def _phases(timings: dict[str, float], forecast: Forecast | None) -> Markup:
-    """Return the time by phase; what is not in any of them comes last."""
+    """Return the time by phase; the time outside of all phases comes last."""
     measured = {name: value for name, value in timings.items() if name != "total"}
-    measured[BETWEEN] = max(0.0, timings["total"] - sum(measured.values()))
+    measured[OTHER_WORK] = max(0.0, timings["total"] - sum(measured.values()))
     whole = f"Time: {seconds_text(timings['total'])}"
     if forecast is None:
         entries = [(name, [(value, seconds_text(value))]) for name, value in measured.items()]
         return Markup(bars(entries, caption=f"{whole}, by phase") + _key("measured"))
     expected = dict(forecast.seconds_by_phase)
-    expected[BETWEEN] = max(0.0, forecast.seconds - sum(expected.values()))
+    expected[OTHER_WORK] = max(0.0, forecast.seconds - sum(expected.values()))
     both = []
-    for name in sorted({**expected, **measured}, key=lambda name: name == BETWEEN):
+    for name in sorted({**expected, **measured}, key=lambda name: name == OTHER_WORK):
         pair = (measured.get(name), expected.get(name))
         both.append(
             (name, [(value, NONE if value is None else seconds_text(value)) for value in pair])
@@ -195,16 +195,16 @@ def _memory(case: Case) -> Markup:
     entries.append(("limit", [(limit, size_text(limit))]))
     notes = []
     if measured is None:
-        notes.append("How much was used cannot be told: the process had been larger before.")
+        notes.append("The memory used is not known: the process had been larger before.")
     if expected is None:
-        notes.append("How much was expected is not known: a search makes no forecast.")
+        notes.append("The expected memory is not known: a search makes no forecast.")
     shown = bars(entries, caption="Memory beside the input, at most", muted=("limit",))
     return joined((shown, paragraph(" ".join(notes), kind="note"))) if notes else shown
 
 
 def _key(*names: str) -> Markup:
-    """Return which bar is which, and what the last of them stand for."""
+    """Return the key of the bars, and what the last phase is."""
     marks = "".join(f'<i class="bar{k}"></i>{markup(name)}' for k, name in enumerate(names))
     key = f'<p class="key note">{marks}</p>\n' if len(names) > 1 else ""
-    what = f"\u201c{BETWEEN}\u201d is what happens between passes over the data."
+    what = f"\u201c{OTHER_WORK}\u201d is the work between passes over the data."
     return Markup(key + paragraph(what.replace("e", "E", 1), kind="note"))

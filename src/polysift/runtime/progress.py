@@ -1,12 +1,18 @@
-"""What a running fit reports to, and what may stop it.
+"""Progress of fits, searches, predictions and downloads.
 
-How far a transfer is.
+All of them report to a ``Monitor``. It counts and times their phases, shows progress on standard
+error, as a rich progress bar on a terminal and as plain lines elsewhere, and raises ``OutOfTime``
+when the time limit is reached.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from math import inf
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -14,9 +20,12 @@ from polysift.runtime.memory import MemoryMeter
 
 T = TypeVar("T")
 
+LINE_INTERVAL_SECONDS = 1.0
+"""Plain lines come at most this often, and not on passes that take or have left less time."""
+
 
 class OutOfTime(Exception):
-    """The time limit has struck; ``phase`` and ``share`` say where."""
+    """The time limit was reached, in a phase of which this share was done."""
 
     def __init__(self, phase: str, share: float) -> None:
         super().__init__(phase, share)
@@ -24,7 +33,7 @@ class OutOfTime(Exception):
 
 
 class WorkersLostError(RuntimeError):
-    """Workers of a cluster were lost more often than is borne, or there are none left.
+    """Workers of a cluster were lost more often than is tolerated, or none is left.
 
     Examples
     --------
@@ -37,21 +46,81 @@ class WorkersLostError(RuntimeError):
     """
 
 
+@dataclass
+class Phase:
+    """A part of the work: how much of it is done, and in which time.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    title : str
+        What it is part of; shown before its name.
+    total : int or None
+        The amount of work, where it is known.
+    unit : str
+        The unit of the amount.
+    alone : bool
+        Whether it is a task of its own, not one of many passes over the rows: then plain lines
+        show its begin and its end however short it is.
+    done : int
+        The amount that is done.
+    began : float
+        When it began, by ``perf_counter``.
+    seconds : float
+        The time that it has taken so far.
+    """
+
+    name: str
+    title: str
+    total: int | None
+    unit: str
+    began: float
+    alone: bool = False
+    done: int = 0
+    seconds: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """The name with the title before it."""
+        return f"{self.title}: {self.name}" if self.title else self.name
+
+    @property
+    def share(self) -> float:
+        """The share of the work that is done; 0 where the total is not known."""
+        return self.done / self.total if self.total else 0.0
+
+    @property
+    def position(self) -> str:
+        """The share as text, or the amount where the total is not known."""
+        return f"{self.done:,} {self.unit}" if self.total is None else f"{self.share:.0%}"
+
+    @property
+    def rate(self) -> float:
+        """The amount of work per second."""
+        return self.done / max(self.seconds, 1e-9)
+
+    @property
+    def seconds_left(self) -> float:
+        """The time that the rest will take at this rate; infinite where that is not known."""
+        return inf if self.total is None or not self.done else (self.total - self.done) / self.rate
+
+
 class Monitor:
-    """Counts rows, shows progress, and raises ``OutOfTime`` at the deadline.
+    """Counts and times the work of a run, shows its progress, and enforces its time limit.
 
     Parameters
     ----------
     time_limit : float, optional
         Seconds from now.
     show : bool
-        Whether to show progress on standard error: a bar where rich is installed and somebody is
-        watching, else lines.
+        Whether to show progress on standard error: a bar where rich is installed and standard error
+        is a terminal, else lines.
 
     Attributes
     ----------
     seconds : dict of str to float
-        The time each phase has taken so far.
+        The time that each phase has taken so far.
     title : str
         What the phases that follow are part of; shown before their names.
     """
@@ -61,10 +130,10 @@ class Monitor:
         self._meter = MemoryMeter()
         self._deadline = None if time_limit is None else self.began + time_limit
         self._reserved = 0.0
-        self._display: Any = None
+        self._display: _Bar | _Lines | None = None
         if show:
-            self._display = _rich_display() or _Lines()
-        self._phase, self._done, self._total, self._phase_began = "", 0, 0, self.began
+            self._display = _progress_bar() or _Lines()
+        self._phase = Phase("", "", 0, "rows", self.began)
         self.seconds: dict[str, float] = {}
         self.title = ""
 
@@ -76,33 +145,38 @@ class Monitor:
             self._display.close()
 
     def watch(self, phase: str, total: int, parts: Iterable[tuple[int, T]]) -> Iterator[T]:
-        """Pass on parts, each with its number of rows, and report them; ``total`` rows in all."""
-        self._phase, self._done, self._total = phase, 0, total
-        shown = f"{self.title}: {phase}" if self.title else phase
-        self._phase_began = perf_counter()
+        """Pass on parts, each given with its number of rows, and report them.
+
+        Raises ``OutOfTime`` after a part, unless it is the last, when the time limit is reached.
+        """
+        watched = self._begin(phase, total, "rows")
         for rows, part in parts:
-            self._done += rows
-            self._report(shown)
+            self._advance(watched, rows)
             yield part
-            if self._done < self._total and self._late():
-                raise OutOfTime(phase, self._done / total)
-        seconds = perf_counter() - self._phase_began
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
-        if self._display is not None:
-            self._display.finish(shown, total, seconds)
+            if watched.done < total and self._late():
+                raise OutOfTime(phase, watched.share)
+        self._end(watched)
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + watched.seconds
+
+    @contextmanager
+    def task(self, name: str, total: int | None, unit: str) -> Iterator[Callable[[int], None]]:
+        """Report a task of its own, such as a download; yields a function that counts amounts."""
+        phase = self._begin(name, total, unit, alone=True)
+        yield partial(self._advance, phase)
+        self._end(phase)
 
     def lift(self) -> None:
-        """Forget the time limit: what comes now is short, and needed."""
+        """Remove the time limit, for a short last step that must be done."""
         self._deadline = None
 
     def reserve(self, seconds: float) -> None:
-        """Let the deadline strike so much earlier, to leave time for what comes last."""
+        """Let the time limit act this much earlier, to leave time for the last step."""
         self._reserved = seconds
 
     def check(self) -> None:
-        """Raise ``OutOfTime`` if the deadline has passed."""
+        """Raise ``OutOfTime`` if the time limit is reached."""
         if self._late():
-            raise OutOfTime(self._phase, self._done / max(self._total, 1))
+            raise OutOfTime(self._phase.name, self._phase.share)
 
     def iteration(self, k: int, row: dict[str, float]) -> None:
         """Report an iteration with its row of the history."""
@@ -110,84 +184,102 @@ class Monitor:
             self._display.iteration(k, row)
 
     def note(self, text: str) -> None:
-        """Tell what is known so far."""
+        """Show a message."""
         if self._display is not None:
             self._display.note(text)
 
     def timings(self) -> dict[str, float]:
-        """Return the seconds of each phase, and of all that has happened so far."""
+        """Return the seconds of each phase, and the time since the monitor was made ("total")."""
         return {**self.seconds, "total": perf_counter() - self.began}
 
     def memory(self) -> int | None:
-        """Return by how many bytes the process has grown at most, where that can be told."""
+        """Return by how many bytes the process has grown at most, where that can be measured."""
         return self._meter.growth()
 
     def _late(self) -> bool:
         return self._deadline is not None and perf_counter() + self._reserved > self._deadline
 
-    def _report(self, shown: str) -> None:
-        if self._display is None:
-            return
-        seconds = perf_counter() - self._phase_began
-        rate = self._done / max(seconds, 1e-9)
-        self._display.update(shown, self._done, self._total, rate)
+    def _begin(self, name: str, total: int | None, unit: str, *, alone: bool = False) -> Phase:
+        self._phase = phase = Phase(name, self.title, total, unit, perf_counter(), alone)
+        if self._display is not None:
+            self._display.begin(phase)
+        return phase
+
+    def _advance(self, phase: Phase, amount: int) -> None:
+        phase.done += amount
+        if self._display is not None:
+            phase.seconds = perf_counter() - phase.began
+            self._display.update(phase)
+
+    def _end(self, phase: Phase) -> None:
+        phase.seconds = perf_counter() - phase.began
+        if self._display is not None:
+            self._display.end(phase)
 
 
 class _Lines:
-    """Plain lines on standard error, at most one a second while a phase runs."""
+    """Plain lines on standard error."""
 
     def __init__(self) -> None:
         self._last = perf_counter()
 
-    def update(self, phase: str, done: int, total: int, rate: float) -> None:
-        left = (total - done) / rate
-        if perf_counter() - self._last > 1.0 and left > 1.0:
-            self._last = perf_counter()
-            self._print(f"{phase}: {done / total:.0%}, {rate:,.0f} rows/s, {left:.0f} s left")
+    def begin(self, phase: Phase) -> None:
+        if phase.alone:
+            self.note(f"{phase.label}: begun")
 
-    def finish(self, phase: str, total: int, seconds: float) -> None:
-        if seconds > 1.0:
-            self._print(f"{phase}: {total:,} rows in {seconds:.1f} s")
+    def update(self, phase: Phase) -> None:
+        left, now = phase.seconds_left, perf_counter()
+        if min(now - self._last, left) > LINE_INTERVAL_SECONDS:
+            self._last = now
+            until = "" if left == inf else f", {left:.0f} s left"
+            rate = f"{phase.rate:,.0f} {phase.unit}/s"
+            self.note(f"{phase.label}: {phase.position}, {rate}{until}")
+
+    def end(self, phase: Phase) -> None:
+        if phase.alone or phase.seconds > LINE_INTERVAL_SECONDS:
+            of = "" if phase.total in (None, phase.done) else f" of {phase.total:,}"
+            amount = f"{phase.done:,}{of} {phase.unit}"
+            self.note(f"{phase.label}: {amount} in {phase.seconds:.1f} s")
 
     def iteration(self, k: int, row: dict[str, float]) -> None:
-        self._print(_describe(k, row))
+        residuals = {name: row[f"{name}_residual"] for name in ("primal", "dual")}
+        known = [f"{value:.1e} ({name})" for name, value in residuals.items() if value == value]
+        shown = f"residuals {' '.join(known)}, " if known else ""
+        self.note(
+            f"iteration {k}, objective {row['objective']:.6g}, training error "
+            f"{row['training_error']:.4%}, {shown}{row['seconds']:.1f} s"
+        )
 
     def note(self, text: str) -> None:
-        self._print(text)
-
-    def close(self) -> None:
-        pass
-
-    def _print(self, text: str) -> None:
         print(f"polysift: {text}", file=sys.stderr, flush=True)
 
-
-def _describe(k: int, row: dict[str, float]) -> str:
-    residuals = {name: row[f"{name}_residual"] for name in ("primal", "dual")}
-    known = [f"{value:.1e} ({name})" for name, value in residuals.items() if value == value]
-    told = f"residuals {' '.join(known)}, " if known else ""
-    return (
-        f"iteration {k}, objective {row['objective']:.6g}, training error "
-        f"{row['training_error']:.4%}, {told}{row['seconds']:.1f} s"
-    )
+    def close(self) -> None:
+        """There is nothing to close."""
 
 
 class _Bar:
-    """A rich progress bar with phase, rows/s, time left, and the last iteration."""
+    """A rich progress bar with the phase, its rate, the time left, and the last message."""
 
     def __init__(self, progress: Any) -> None:
         self._progress = progress
-        self._task = progress.add_task("starting", total=None, rate="", note="")
+        self._task = progress.add_task("starting", total=None, position="", rate="", note="")
         progress.start()
 
-    def update(self, phase: str, done: int, total: int, rate: float) -> None:
-        shown = f"{rate:,.0f} rows/s"
+    def begin(self, phase: Phase) -> None:
+        self.update(phase)
+
+    def update(self, phase: Phase) -> None:
         self._progress.update(
-            self._task, description=phase, completed=done, total=total, rate=shown
+            self._task,
+            description=phase.label,
+            completed=phase.done,
+            total=phase.total,
+            position=f"{phase.position:>4}",
+            rate=f"{phase.rate:,.0f} {phase.unit}/s" if phase.done else "",
         )
 
-    def finish(self, phase: str, total: int, seconds: float) -> None:
-        self._progress.update(self._task, completed=total, total=total)
+    def end(self, phase: Phase) -> None:
+        self.update(phase)
 
     def iteration(self, k: int, row: dict[str, float]) -> None:
         self.note(f"iteration {k}, objective {row['objective']:.5g}")
@@ -199,7 +291,8 @@ class _Bar:
         self._progress.stop()
 
 
-def _rich_display() -> _Bar | None:
+def _progress_bar() -> _Bar | None:
+    """Return a bar, or None where rich is not installed or standard error is no terminal."""
     if not sys.stderr.isatty():
         return None
     try:
@@ -211,81 +304,10 @@ def _rich_display() -> _Bar | None:
         Progress(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[position]}"),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             TextColumn("{task.fields[note]}"),
             console=Console(stderr=True),
         )
-    )
-
-
-class Progress:
-    """Counts, and shows the count on standard error where that is wanted.
-
-    It is a bar where rich is installed and somebody is watching, else lines, at most one a second.
-
-    Parameters
-    ----------
-    title : str
-        What is going on.
-    total : int or None
-        How much there is, where it is known.
-    unit : str
-        What is counted.
-    show : bool
-        Whether to show anything.
-    """
-
-    def __init__(self, title: str, total: int | None, unit: str, *, show: bool) -> None:
-        self._title, self._total, self._unit, self._show = title, total, unit, show
-        self._done, self._bar = 0, _rich_bar() if show else None
-        self._began = self._last = perf_counter()
-
-    def __enter__(self) -> Progress:
-        if self._bar is not None:
-            self._task = self._bar.add_task(self._title, total=self._total, note="")
-            self._bar.start()
-        elif self._show:
-            self._print("begun")
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
-        elif self._show:
-            self._print(f"{self._note()} in {perf_counter() - self._began:.1f} s")
-
-    def advance(self, amount: int) -> None:
-        """Count some more."""
-        self._done += amount
-        if self._bar is not None:
-            self._bar.update(self._task, completed=self._done, note=self._note())
-        elif self._show and perf_counter() - self._last > 1.0:
-            self._last = perf_counter()
-            self._print(self._note())
-
-    def _note(self) -> str:
-        of = "" if self._total is None else f" of {self._total:,}"
-        return f"{self._done:,}{of} {self._unit}"
-
-    def _print(self, text: str) -> None:
-        print(f"polysift: {self._title}: {text}", file=sys.stderr, flush=True)
-
-
-def _rich_bar() -> Any:
-    if not sys.stderr.isatty():
-        return None
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as RichProgress
-    except ImportError:
-        return None
-    return RichProgress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[note]}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
     )

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from polysift.plots.base import FEW_POINTS, STYLES, dress, load_matplotlib
+from polysift.plots.base import MAX_MARKED_POINTS, STYLES, dress, load_matplotlib
 
 TEXT_SIZE = 10.0
 
@@ -83,7 +83,7 @@ def line(
         color=colour,
         linestyle=dash,
         linewidth=1.5,
-        marker=marker if len(at) <= FEW_POINTS else None,
+        marker=marker if len(at) <= MAX_MARKED_POINTS else None,
         markersize=4.5,
         label=label,
     )

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from polysift.data.inputs import training_source
+from polysift.estimators.fitted import set_fitted_attributes
 from polysift.plots.base import INK
 from polysift.runtime.types import FloatArray
 from polysift.training.fit import train
@@ -51,7 +52,7 @@ def measure(cell: Row) -> list[Row]:
     source = training_source(classifier, X, y, None, reset=True)
     iterates = _Iterates()
     trained = train(source, job_of(classifier, source, cell["seed"]), callback=lambda *_: iterates)
-    classifier.take_over(trained, cell["seed"])
+    set_fitted_attributes(classifier, trained, cell["seed"])
     differences = classifier.history_["h_norm_difference"]
     test_errors: dict[int, float] = {}
     rows = []
