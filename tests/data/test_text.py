@@ -394,7 +394,7 @@ def test_memory_is_bounded(tmp_path):
     code = f"""
 import resource, sys
 from pathlib import Path
-from polysift.data import data_text, text
+from polysift.data import text
 text.BLOCK_BYTES = 1 << 20
 small = Path({str(tmp_path)!r}) / "small.csv"
 small.write_text("0.5,1\\n" * 1000)

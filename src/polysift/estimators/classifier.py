@@ -31,7 +31,7 @@ from polysift.estimators.prediction_files import Predictor, check_predictions, w
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import scaler_from_dict
 from polysift.features.survey import checked_labels, checked_weights
-from polysift.runtime.parallel import SMALL_WORK, Span, usable_jobs
+from polysift.runtime.parallel import MIN_THREADED_FEATURES, Span, usable_jobs
 from polysift.runtime.parameters import check_n_jobs
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray
@@ -578,7 +578,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     ) -> Iterator[R]:
         """Yield ``finish(span, part, scores)`` shard by shard; for polysift's own use."""
         n_jobs = check_n_jobs(self.n_jobs)
-        few = source.n_rows * self.n_centers_ < SMALL_WORK  # finding out the cores takes longer
+        few = source.n_rows * self.n_centers_ < MIN_THREADED_FEATURES  # counting cores is slower
         n_threads = 1 if few else usable_jobs(n_jobs)
         results = score_shards(source, self._feature_map(), self.coef_, n_threads, finish)
         if not show:
