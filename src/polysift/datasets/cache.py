@@ -23,7 +23,7 @@ from urllib.request import Request, urlopen
 
 from polysift.datasets.catalogue import Entry
 from polysift.datasets.prepared import Content, DatasetError, digest, write_prepared
-from polysift.runtime.outputs import CHUNK
+from polysift.runtime.outputs import CHUNK_BYTES
 from polysift.runtime.progress import Progress
 
 PREPARED = (".parquet", ".npz")
@@ -249,6 +249,6 @@ def _unpack(archive: Path, paths: tuple[Path, ...], url: str) -> None:
                 if size > LARGEST:  # what is unpacked never is more than is announced
                     raise DatasetError(f"{url} announces {size:,} bytes of {path.name}.")
                 with file.open(members[path.name]) as source, path.open("wb") as target:
-                    shutil.copyfileobj(source, target, CHUNK)
+                    shutil.copyfileobj(source, target, CHUNK_BYTES)
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # also: encrypted
         raise DatasetError(f"{url} is not a sound zip archive: {error}.") from error

@@ -22,7 +22,7 @@ from zipfile import BadZipFile, ZipFile, ZipInfo
 import numpy as np
 
 from polysift.persistence.plain import checked_dtype, checked_shape, empty, sound
-from polysift.runtime.outputs import CHUNK, array_chunks, replacing
+from polysift.runtime.outputs import CHUNK_BYTES, array_chunks, replacing
 from polysift.runtime.types import FloatArray
 
 HEADER = "header.json"
@@ -123,7 +123,7 @@ def _npy(array: FloatArray) -> Iterator[bytes | memoryview]:
 def _all_but_digest(file: BinaryIO) -> Iterator[bytes]:
     left = file.seek(0, io.SEEK_END) - DIGEST_BYTES
     file.seek(0)
-    while left > 0 and (chunk := file.read(min(left, CHUNK))):
+    while left > 0 and (chunk := file.read(min(left, CHUNK_BYTES))):
         left -= len(chunk)
         yield chunk
 
@@ -225,7 +225,7 @@ class ArchiveReader:
         if info.file_size > MAX_HEADER_BYTES:
             raise ModelFileError("has a header that is too large, or too many arrays")
         with _zip_errors(), self._zip.open(info) as member:
-            text = b"".join(iter(lambda: member.read(CHUNK), b""))
+            text = b"".join(iter(lambda: member.read(CHUNK_BYTES), b""))
         _check_limits(text, len(self._members) - 1)
         try:
             header = json.loads(text, object_pairs_hook=_unique)
