@@ -21,9 +21,14 @@ from polysift.cli.option_types import (
     values,
     whole_or_auto,
 )
+from polysift.data.formats import FORMATS
 
 if TYPE_CHECKING:
     from polysift import DataSource
+
+    FormatName = str
+else:
+    FormatName = Literal[tuple(FORMATS)]  # what --format offers
 
 DATA, MODEL, BUDGET, OUTPUT = "Data", "Model", "Budget", "Output"
 
@@ -51,10 +56,7 @@ class ReadingOptions:
     drop: Annotated[
         Any, option(DATA, "Columns that are no features: id,day.", parser=items, metavar="a,b,...")
     ] = None
-    format: Annotated[
-        Literal["parquet", "csv", "libsvm", "npy", "npz", "arrow"] | None,
-        option(DATA, "Format.", "by the file's ending"),
-    ] = None
+    format: Annotated[FormatName | None, option(DATA, "Format.", "by the file's ending")] = None
     header: Annotated[
         bool | None, option(DATA, "CSV: whether the first row names the columns.", "inferred")
     ] = None
@@ -97,11 +99,13 @@ class ReadingOptions:
         if not path:
             raise WrongUsage("The name of the data is empty.")
         if self.columns is not None and self.drop:
-            raise WrongUsage("--columns and --drop cannot go together: --columns says it all.")
+            raise WrongUsage(
+                "--columns and --drop exclude each other: --columns lists the features."
+            )
         columns = self.columns
         if columns is None and not self.drop and names is not None:
-            kind = format_of(path, self.format)
-            columns = list(map(str, names)) if kind in ("csv", "parquet", "arrow") else None
+            named = FORMATS[format_of(path, self.format)].named
+            columns = list(map(str, names)) if named else None
         with busy(f"reading {public_name(path)}", quiet=quiet):
             return open_data(
                 path,
