@@ -329,7 +329,7 @@ def _refuse_missing(table: CsvTable, plan: _CsvPlan, batch: Any, first_row: int)
 
 
 def _explain(table: CsvTable, plan: _CsvPlan, message: str) -> str:
-    """Return the message for an error of pyarrow: row, column and remedy, where it tells them."""
+    """Return the message for an error of pyarrow: row, column and remedy, where it has them."""
     if found := CONVERSION_ERROR.search(message):
         column, row, text = found.groups()
         return _mismatch(table, plan, int(column), int(row) - 1 - table.skip, text)

@@ -80,6 +80,6 @@ FORMATS = {
 
 
 def format_by_ending(name: str) -> str | None:
-    """Return the format that the ending of a file's name tells, before a final .gz; or None."""
+    """Return the name of the format by the ending of a file's name, before a .gz; or None."""
     ending = PurePath(name.lower().removesuffix(".gz")).suffix
     return next((kind for kind, known in FORMATS.items() if ending in known.endings), None)

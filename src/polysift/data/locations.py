@@ -332,7 +332,7 @@ def _below_there(storage: Storage, folder: str) -> Iterator[Any]:
 def _matching_there(storage: Storage, pattern: str) -> Iterator[Any]:
     """Yield the files that match a glob, or are in folders that do."""
     parts = pattern.split("/")
-    fixed = next(place for place, part in enumerate(parts) if glob.has_magic(part))
+    fixed = next(i for i, part in enumerate(parts) if glob.has_magic(part))
     for info in _walk(storage, "/".join(parts[:fixed]), parts[fixed:]):
         if info.is_file:
             yield info

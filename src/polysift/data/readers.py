@@ -94,7 +94,7 @@ def open_data(
 
 
 def format_of(path: str, given: str | None = None) -> str:
-    """Return the name of a file's format: the given one, or the one that its ending tells."""
+    """Return the name of a file's format: the given one, or the one of its ending."""
     if given is not None:
         return given
     if is_remote(path):
@@ -103,7 +103,7 @@ def format_of(path: str, given: str | None = None) -> str:
     kind = PARQUET if Path(path).is_dir() else format_by_ending(path)
     if kind is None:
         raise ValueError(
-            f"{path}: the ending does not tell the format. Pass format=, {ONE_OF_FORMATS}."
+            f"{path}: the format cannot be inferred from the ending. Pass format=, {ONE_OF_FORMATS}."
         )
     return kind
 

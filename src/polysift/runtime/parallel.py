@@ -222,7 +222,7 @@ class Pool:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
-        finally:  # the consumer stopped, or a task failed: do not start what nobody wants
+        finally:  # the consumer stopped, or a task failed: start no further ones
             for future in waiting:
                 future.cancel()
 
@@ -314,7 +314,7 @@ class _Loan:
     """The owner of a lent buffer, which becomes a spare when the last array in it is gone.
 
     numpy keeps the owner alive as long as any array lies in its memory, so a buffer is never lent
-    while somebody can still read it.
+    while an array in it is in use.
     """
 
     def __init__(self, memory: Buffer) -> None:
