@@ -103,7 +103,8 @@ def format_of(path: str, given: str | None = None) -> str:
     kind = PARQUET if Path(path).is_dir() else format_by_ending(path)
     if kind is None:
         raise ValueError(
-            f"{path}: the format cannot be inferred from the ending. Pass format=, {ONE_OF_FORMATS}."
+            f"{path}: the format cannot be inferred from the ending. Pass format=, "
+            f"{ONE_OF_FORMATS}."
         )
     return kind
 
