@@ -53,7 +53,7 @@ def threaded(monkeypatch):
         swept_by.add(threading.get_ident())
         return sweep(self, *args)
 
-    monkeypatch.setattr(parallel, "SMALL_WORK", 0)
+    monkeypatch.setattr(parallel, "MIN_THREADED_FEATURES", 0)
     monkeypatch.setattr(shards.ShardWork, "sweep", watched)
     yield
     if swept_by:  # the test was not skipped

@@ -166,7 +166,8 @@ class TestStart:
 
     def test_help_names_all_commands(self):
         text = run("--help").stdout
-        for name in ("fit", "tune", "predict", "evaluate", "inspect", "export", "demo"):
+        names = ("fit", "tune", "predict", "evaluate", "inspect", "export", "demo", "reproduce")
+        for name in names:
             assert name in text
         assert "completion" in text
 
@@ -191,6 +192,93 @@ class TestStart:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
         assert done.returncode == 1
         assert "pip install 'polysift[cli]'" in done.stderr
+
+
+class TestPlugins:
+    """Commands of other distributions, in processes that see real ones, broken ones, or none."""
+
+    @pytest.fixture
+    def packages(self, tmp_path) -> Path:
+        """Return a folder with all that is installed here, but for the paper's distribution."""
+        folder = tmp_path / "packages"
+        folder.mkdir()
+        for site in {Path(entry) for entry in sys.path if entry.endswith("-packages")}:
+            for path in site.iterdir():
+                if not path.name.startswith("polysift_paper") and path.suffix != ".pth":
+                    (folder / path.name).symlink_to(path)
+        return folder
+
+    @pytest.fixture
+    def call(self, packages):
+        """Run a command in a process that sees these packages and those of the given folders."""
+
+        def call(command: str, *folders: Path) -> subprocess.CompletedProcess[str]:
+            home = Path(polysift.__file__).parents[1]
+            tree = [] if home.name.endswith("-packages") else [home]
+            paths = os.pathsep.join(map(str, [*folders, *tree, packages]))
+            return subprocess.run(
+                [sys.executable, "-S", "-m", "polysift", *split(command)],  # -S: no site-packages
+                env=os.environ | {"PYTHONPATH": paths},
+                capture_output=True,
+                text=True,
+                timeout=120,
+            )
+
+        return call
+
+    @staticmethod
+    def plugin(folder: Path, entry: str, source: str) -> Path:
+        """Write a distribution that adds a command."""
+        known = folder / "another-1.0.dist-info"
+        known.mkdir(parents=True)
+        (known / "METADATA").write_text("Metadata-Version: 2.1\nName: another\nVersion: 1.0\n")
+        (known / "entry_points.txt").write_text(f"[polysift.commands]\n{entry}\n")
+        (folder / "another.py").write_text(source)
+        return folder
+
+    @pytest.mark.parametrize("words", ["", "--help", "-h", "uci --runs 5", "simulations 1 -j 2"])
+    def test_reproduce_says_how_to_get_it(self, call, words):
+        done = call(f"reproduce {words}")
+        assert done.returncode == 1, done.stderr
+        assert "pip install polysift-paper" in done.stderr
+        assert done.stdout == "" and "Traceback" not in done.stderr
+
+    def test_help_without_plugins(self, call):
+        done = call("--help")
+        assert done.returncode == 0, done.stderr
+        assert "reproduce" in done.stdout and "polysift-paper" in done.stdout
+        assert call("nothing").returncode == 2
+
+    def test_a_plugin_is_loaded_when_it_is_called(self, call, tmp_path):
+        source = (
+            "import sys\nimport typer\nprint('loaded', file=sys.stderr)\napp = typer.Typer()\n"
+            "@app.callback()\ndef main(): 'More.'\n"
+            "@app.command()\ndef hello(): print('hello')\n"
+        )
+        folder = self.plugin(tmp_path / "good", "more = another:app\nfit = another:app", source)
+        done = call("more hello", folder)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "hello\n", "loaded\n")
+        assert "More." in call("--help", folder).stdout
+        own = call("fit --help", folder)  # no plugin replaces a command
+        assert own.returncode == 0 and own.stderr == "" and "--degree" in own.stdout
+
+    @pytest.mark.parametrize(
+        ("entry", "cause"),
+        [
+            ("reproduce = another:app", "ZeroDivisionError"),
+            ("reproduce = nowhere:app", "ModuleNotFoundError"),
+        ],
+    )
+    def test_a_broken_plugin_fails_alone(self, call, tmp_path, entry, cause):
+        folder = self.plugin(tmp_path / "bad", entry, "1 / 0\n")
+        for words in ("--version", "fit --help", "--help"):
+            done = call(words, folder)
+            assert done.returncode == 0 and done.stderr == "", done.stderr
+        assert "Cannot be loaded (another)" in done.stdout
+        done = call("reproduce uci --help", folder)
+        assert done.returncode == 1
+        assert "Error: polysift reproduce cannot be loaded" in done.stderr
+        assert cause in done.stderr and "Install another again" in done.stderr
 
 
 def test_every_parameter_has_an_option():

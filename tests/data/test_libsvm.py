@@ -209,7 +209,7 @@ class TestMistakes:
         path = tmp_path / "cut.svm.gz"
         text = "".join(f"1 1:{k}\n" for k in range(2000))
         path.write_bytes(gzip.compress(text.encode())[:cut])
-        with pytest.raises(ValueError, match="cut.svm.gz is corrupt or cut short"):
+        with pytest.raises(ValueError, match="cut.svm.gz is corrupt or truncated"):
             parse_libsvm(path)
         assert list(scratch.iterdir()) == []
 

@@ -283,7 +283,7 @@ class TestMistakes:
         source = open_data(bucket("brief.parquet"), "label")
         filesystem(store).delete_file("bucket/brief.parquet")
         text = message(FileNotFoundError, rows_of, source)
-        assert text == "s3://bucket/brief.parquet has gone since it was opened."
+        assert text == "s3://bucket/brief.parquet was removed after it was opened."
 
     def test_lost_on_the_way(self, folder):
         """What is no fault of the file is not called damage, and may be over the next moment."""

@@ -2,9 +2,12 @@
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from importlib import import_module
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -12,6 +15,8 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
 from polysift import DataSource, FPCClassifier, PolynomialKernelMap, open_data
+from polysift.data.formats import FORMATS, Format, format_by_ending
+from polysift.data.source import ArraySource
 from problems import noisy_problem, optional
 
 pd = optional("pandas")
@@ -446,7 +451,7 @@ def test_a_file_that_has_gone(frame, tmp_path):
     frame.to_parquet(tmp_path / "a.parquet")
     source = open_data(tmp_path / "a.parquet", target="label")
     (tmp_path / "a.parquet").unlink()
-    with pytest.raises(FileNotFoundError, match="has gone since it was opened"):
+    with pytest.raises(FileNotFoundError, match="was removed after it was opened"):
         classifier().fit(source)
 
 
@@ -466,7 +471,7 @@ def test_columns_by_numbers_in_text_and_left_out(tmp_path):
         part = next(source.stream([(0, 3)]))
         assert_array_equal(source.rows(part), frame[["2", "x"]])
         assert_array_equal(source.labels(part), frame["y"])
-    with pytest.raises(ValueError, match="columns and drop cannot go together"):
+    with pytest.raises(ValueError, match="columns and drop exclude each other"):
         open_data(frame, target="y", columns=["x"], drop=["id"])
     with pytest.raises(ValueError, match="no column 'idd'.*Did you mean 'id'"):
         open_data(frame, target="y", drop=["idd"])
@@ -490,3 +495,32 @@ def test_probabilities_to_a_file(rng, tmp_path, ending, capsys):
     with pytest.raises(AttributeError, match="only with calibration"):
         FPCClassifier(random_state=0).fit(X, y).predict_to(X, tmp_path / "x.csv", proba=True)
     assert not (tmp_path / "x.csv").exists()
+
+
+def test_every_format_has_its_opener_and_is_documented():
+    endings = [ending for known in FORMATS.values() for ending in known.endings]
+    assert len(endings) == len(set(endings))
+    for name, known in FORMATS.items():
+        module, function = known.opener.split(".")
+        assert callable(getattr(import_module(f"polysift.data.{module}"), function))
+        assert all(format_by_ending(f"rows{ending.upper()}") == name for ending in known.endings)
+    documented = re.search(r"format : \{(.+)\}", open_data.__doc__)
+    assert documented[1].replace('"', "").split(", ") == [*FORMATS]
+
+
+def test_a_new_format_is_a_line_of_the_table(tmp_path, monkeypatch):
+    def open_bytes(found, options):
+        rows = np.frombuffer(found.single.read_bytes(), dtype=np.uint8).reshape(-1, 2)
+        return ArraySource(rows, file=str(found.single))
+
+    reader = ModuleType("polysift.data.byte_files")
+    reader.open_bytes = open_bytes
+    monkeypatch.setitem(sys.modules, reader.__name__, reader)
+    monkeypatch.setitem(FORMATS, "bytes", Format((".bin",), "byte_files.open_bytes"))
+    (tmp_path / "rows.bin").write_bytes(bytes([1, 2, 3, 4]))
+    (tmp_path / "rows").write_bytes(bytes([1, 2, 3, 4]))
+    for source in (
+        open_data(tmp_path / "rows.bin"),
+        open_data(tmp_path / "rows", format="bytes"),
+    ):
+        assert_array_equal(source.rows((0, 2)), [[1, 2], [3, 4]])

@@ -417,7 +417,7 @@ def test_the_papers_split_is_by_position():
         ("banknote", "data_banknote_authentication.txt", "1,2,3,4,0\n1,2,3,4,7\n",
          "must be 0, 1; got 7 in row 1 of numbers"),
         ("magic", "magic04.data", "1,2,3,4,5,6,7,8,9,10,x\n", "line 1: .*'x' .*, column 11"),
-        ("covtype", "covtype.data.gz", "plain text", "is damaged or cut short"),
+        ("covtype", "covtype.data.gz", "plain text", "is damaged or truncated"),
         ("htru2", "htru2.parquet", "no Parquet", "htru2.parquet is not a readable Parquet file"),
         ("htru2", "htru2.npz", "no archive", "htru2.npz is not a readable .npz file"),
         ("dogs_vs_cats", "dogs_vs_cats.mat", "no MATLAB file" * 50, "Save it with -v7, or as .npz"),
@@ -437,7 +437,7 @@ def test_a_compressed_file_that_is_cut_short(data):
     text = (data / "SUSY.csv").read_bytes() * 100
     (data / "SUSY.csv").unlink()
     (data / "SUSY.csv.gz").write_bytes(gzip.compress(text)[:-20])
-    with pytest.raises(DatasetError, match="SUSY.csv.gz is damaged or cut short"):
+    with pytest.raises(DatasetError, match="SUSY.csv.gz is damaged or truncated"):
         load("susy", fetch=False)
 
 
@@ -608,20 +608,20 @@ def test_a_data_folder_that_is_not_there_is_said_to_be(data, monkeypatch):
 
 
 @pytest.mark.parametrize("folder", ["data", "cache"])
-def test_a_folder_that_may_not_be_looked_into(folder, data, monkeypatch):
+def test_a_folder_that_may_not_be_read(folder, data, monkeypatch):
     def refuse(path):
         if path.parent.name == folder:
             raise PermissionError(13, "Permission denied", str(path))
         return False
 
     monkeypatch.setattr(Path, "is_file", refuse)
-    with pytest.raises(DatasetError, match=f"{folder} cannot be .*POLYSIFT_{folder.upper()} else"):
+    with pytest.raises(DatasetError, match=f"{folder} cannot be .*POLYSIFT_{folder.upper()} to"):
         load("magic", fetch=False)
 
 
 @pytest.mark.needs("pyarrow")
 def test_a_kept_copy_is_of_no_use_without_pyarrow(data, cache, monkeypatch):
-    monkeypatch.setattr(datasets_real, "WORTH_KEEPING", 10)
+    monkeypatch.setattr(datasets_real, "MIN_KEPT_BYTES", 10)
     expected = put(data, "higgs").astype(np.float32)
     load("higgs", fetch=False)
     assert (cache / "higgs.parsed.parquet").is_file()
@@ -634,7 +634,7 @@ def test_a_kept_copy_is_of_no_use_without_pyarrow(data, cache, monkeypatch):
 def test_long_texts_are_parsed_once(arrow, data, cache, monkeypatch):
     if not arrow:
         monkeypatch.setitem(sys.modules, "pyarrow", None)
-    monkeypatch.setattr(datasets_real, "WORTH_KEEPING", 10)
+    monkeypatch.setattr(datasets_real, "MIN_KEPT_BYTES", 10)
     expected = put(data, "higgs").astype(np.float32)
     first = load("higgs", fetch=False)
     copy = cache / f"higgs.parsed.{'parquet' if arrow else 'npz'}"
@@ -654,7 +654,7 @@ def test_long_texts_are_parsed_once(arrow, data, cache, monkeypatch):
 
 
 def test_a_cache_that_cannot_be_written_is_no_error(data, monkeypatch):
-    monkeypatch.setattr(datasets_real, "WORTH_KEEPING", 10)
+    monkeypatch.setattr(datasets_real, "MIN_KEPT_BYTES", 10)
     (data.parent / "cache").write_text("a file is in the way")
     put(data, "higgs")
     with pytest.warns(UserWarning, match="higgs.parsed could not be kept in .*POLYSIFT_CACHE"):
@@ -836,7 +836,7 @@ def test_no_network(data, monkeypatch):
 
 
 def test_a_server_that_is_silent(data, monkeypatch):
-    monkeypatch.setattr(datasets_cache, "TIMEOUT", 0.05)
+    monkeypatch.setattr(datasets_cache, "TIMEOUT_SECONDS", 0.05)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"http://127.0.0.1:{silent.getsockname()[1]}/"
         monkeypatch.setattr(catalogue, "UCI_ARCHIVE", address)
@@ -848,7 +848,7 @@ def test_other_content_is_refused(server, data, monkeypatch):
     path = next(iter(server.answers))
     good = server.answers[path]
     server.answers[path] = b"<html>Moved.</html>"
-    fails_cleanly(data, "skin", "is not a sound zip archive")
+    fails_cleanly(data, "skin", "is not a valid zip archive")
     server.answers[path] = archive({"Readme.txt": "nothing"})
     fails_cleanly(data, "skin", "holds no Skin_NonSkin.txt; its files are Readme.txt")
     server.answers[path] = archive({"Skin_NonSkin.txt": "74 85 124 2\n73 84 122 1\n"})
@@ -860,7 +860,7 @@ def test_other_content_is_refused(server, data, monkeypatch):
     damaged = bytearray(archive({"Skin_NonSkin.txt": "74 85 123 2\n" * 99}, method=0))
     damaged[80] ^= 1
     server.answers[path] = bytes(damaged)
-    fails_cleanly(data, "skin", "is not a sound zip archive", "CRC")
+    fails_cleanly(data, "skin", "is not a valid zip archive", "CRC")
     server.answers[path] = good
     assert load("skin").X.shape == (2, 3)
 
@@ -873,11 +873,11 @@ def test_archives_that_are_encrypted_or_too_large(server, data, monkeypatch):
     locked[6] |= 1  # the flags of the file, and of its entry in the directory
     locked[good.index(b"PK\x01\x02") + 8] |= 1
     server.answers[path] = bytes(locked)
-    fails_cleanly(data, "skin", "is not a sound zip archive", "encrypted")
+    fails_cleanly(data, "skin", "is not a valid zip archive", "encrypted")
     server.answers[path] = archive({"Skin_NonSkin.txt": "1 2 3 1\n" * 10_000})
-    monkeypatch.setattr(datasets_cache, "LARGEST", 20_000)
+    monkeypatch.setattr(datasets_cache, "MAX_FILE_BYTES", 20_000)
     fails_cleanly(data, "skin", "announces 80,000 bytes of Skin_NonSkin.txt")
-    monkeypatch.setattr(datasets_cache, "LARGEST", 100)
+    monkeypatch.setattr(datasets_cache, "MAX_FILE_BYTES", 100)
     fails_cleanly(data, "skin", "has more than 100 bytes")
 
 
@@ -906,13 +906,13 @@ def test_openml_must_keep_its_word(server, data, monkeypatch):
     fails_cleanly(data, "musk2", "does not describe a data set")
     facts = {"url": (data / "own.arff").as_uri(), "md5_checksum": ""}
     server.answers["/api/1116"] = json.dumps({"data_set_description": facts}).encode()
-    fails_cleanly(data, "musk2", "own.arff', which is no web address")
+    fails_cleanly(data, "musk2", "own.arff', which is not a web address")
 
 
 def test_a_cache_in_which_nothing_can_be_made(server, data, monkeypatch):
     offer(server, monkeypatch, "skin")
     (data.parent / "cache").write_text("a file is in the way")
-    with pytest.raises(DatasetError, match="skin cannot be fetched into .*point POLYSIFT_CACHE"):
+    with pytest.raises(DatasetError, match="skin cannot be fetched into .*set POLYSIFT_CACHE"):
         load("skin")
 
 

@@ -307,7 +307,7 @@ class TestFailures:
         for path in (self.path, self.path.with_suffix(".csv")):
             with pytest.raises(FileNotFoundError) as caught:
                 clf.predict_to(source, path, **self.options)
-            assert str(caught.value) == f"{brief} has gone since it was opened."
+            assert str(caught.value) == f"{brief} was removed after it was opened."
 
     @pytest.mark.parametrize("engine", ["local", "ray"])
     def test_missing_values(self, clf, rows, request, tmp_path_factory, engine):

@@ -23,7 +23,6 @@ LINES = 450
 
 LONG = {
     "estimators.classifier": "the docstring of its parameters and attributes",
-    "data.source": "the examples of its public methods",
 }
 
 ROOMS = (

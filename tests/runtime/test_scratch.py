@@ -8,7 +8,7 @@ import pytest
 from polysift.runtime import parallel
 from polysift.runtime.parallel import Workspace
 
-ROWS = parallel.SMALL // 4
+ROWS = parallel.MIN_SPARE_BYTES // 4
 
 
 @pytest.fixture(autouse=True)
@@ -51,13 +51,27 @@ def test_memory_with_an_array_in_it_is_not_given_away():
     assert (kept == 7.0).all()
 
 
+def test_memory_is_kept_once_the_last_array_in_it_is_gone():
+    kept = Workspace().array("Z", (ROWS // 2, 2), float)[1:]
+    first = address(kept) - kept.strides[0]
+    del kept
+    assert use(ROWS) == first
+
+
+def test_memory_that_became_too_small_is_kept_for_others():
+    work = Workspace()
+    first = address(work.array("Z", (ROWS,), float))
+    work.array("Z", (4 * ROWS,), float)
+    assert use(ROWS) == first
+
+
 def test_little_and_much_memory_is_not_kept():
     use(ROWS // 2 - 1)
-    use(parallel.MOST + 1, np.int8)
+    use(parallel.MAX_SPARES_BYTES + 1, np.int8)
     assert not parallel._spares
     two = [Workspace(), Workspace()]
     for work in two:
-        work.array("Z", (parallel.MOST // 3 * 2,), np.int8)
+        work.array("Z", (parallel.MAX_SPARES_BYTES // 3 * 2,), np.int8)
     del work, two
     assert len(parallel._spares) == 1  # both would be too much
 

@@ -1,8 +1,7 @@
-"""The command line: parses and calls. What takes time to import is imported by the commands."""
+"""The command ``polysift``: its options and its list of commands."""
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -13,18 +12,20 @@ from polysift.cli.console import Debug, guarded, state
 from polysift.cli.models import evaluate, export, inspect, predict
 from polysift.cli.option_types import grouped
 from polysift.cli.outputs import check_file
+from polysift.cli.plugins import CommandGroup
 from polysift.cli.train import fit, tune
+
+PICTURES = (".png", ".svg", ".pdf")
+"""The endings of the picture that the demo draws."""
 
 app = typer.Typer(
     name="polysift",
+    cls=CommandGroup,
     help="Fast polynomial kernel classification for massive data.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-
-PICTURES = (".png", ".svg", ".pdf")
 
 
 def _show_version(asked: bool) -> None:
@@ -48,24 +49,6 @@ for command in (fit, tune, predict, evaluate, inspect, export):
     app.command()(command)
 
 
-@app.command(
-    "reproduce",
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
-)
-@guarded
-def _reproduce() -> None:
-    """Run the paper's experiments again (needs polysift-paper)."""
-    raise ImportError(
-        "polysift reproduce needs the paper's experiments, a distribution of its own. Install it: "
-        "pip install polysift-paper (in a checkout: pip install ./paper)"
-    )
-
-
-for plugin in entry_points(group="polysift.commands"):
-    app.registered_commands = [c for c in app.registered_commands if c.name != plugin.name]
-    app.add_typer(plugin.load(), name=plugin.name)
-
-
 @app.command()
 @guarded
 @grouped
@@ -79,7 +62,7 @@ def demo(
         "polysift-demo.png"
     ),
 ) -> None:
-    """Learn a million rows of a synthetic problem, tell what it took, and draw it."""
+    """Train on a million rows of a synthetic problem, print time and errors, and draw it."""
     from polysift.cli.demo import run
 
     check_file(output, force=True, endings=PICTURES)

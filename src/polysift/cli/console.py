@@ -1,4 +1,4 @@
-"""How the command line speaks: results on standard output, all else on standard error."""
+"""What commands print: results on standard output, everything else on standard error."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from rich.text import Text
 UNUSABLE, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes: the data or the model cannot be used, the command is wrong, Ctrl-C."""
 
-FORESEEN = (ValueError, TypeError, OSError, ImportError, MemoryError, AttributeError)
-"""What the library raises for a mistake of its user; anything else is a mistake of ours."""
+USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, AttributeError)
+"""What the library raises for an error of its user; anything else is a bug."""
 
 NOTHING_WRITTEN = "nothing was written."
 
-OPTIONS = (
+OPTIONS_OF_ADVICE = (
     (r"open_data\(\.\.\., columns=(\.\.\.|\[\.\.\.\])\)", "--columns or --drop"),
     (r"or leave it out\.", "or leave it out with --drop."),
     (r"\bheader=True\b", "--header"),
@@ -35,42 +35,42 @@ OPTIONS = (
     (r"\bmax_monomials=", "--max-monomials "),
     (r"; pass overwrite=True to replace it", ". Replace it with --force"),
 )
-"""What the library advises to pass, and the options that do it."""
+"""What the library's messages advise to pass, and the options that do it."""
 
 Debug = Annotated[
     bool,
     typer.Option("--debug", help="Show where an error came from.", show_default=False),
 ]
 
-WIDE = 10_000
-"""The width of a table in a pipe or file: as wide as it needs to be."""
+PIPE_WIDTH = 10_000
+"""Characters of a line in a pipe or file: no table is wider."""
 
 state = {"debug": False}
-"""Whether a traceback is wanted."""
+"""Whether errors are shown with a traceback."""
 
 
 class WrongUsage(Exception):
-    """The command itself must change, not the data."""
+    """An error of the command itself, not of the data."""
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Turn what a command raises into a message and an exit code; adds the option --debug."""
+    """Report what a command raises by a message and an exit code; adds the option --debug."""
 
     @wraps(command)
     def run(*, debug: bool, **options: Any) -> None:
         state["debug"] |= debug
-        _print_whatever()
+        _escape_unprintable()
         try:
             with _shown_warnings():
                 command(**options)
-        except WrongUsage as mistake:
-            _complain(mistake, USAGE)
+        except WrongUsage as error:
+            _fail(error, USAGE)
         except KeyboardInterrupt as stop:
-            _complain(stop if stop.args else KeyboardInterrupt(NOTHING_WRITTEN), INTERRUPTED)
-        except BrokenPipeError:  # whoever reads has enough; typer ends without a word
+            _fail(stop if stop.args else KeyboardInterrupt(NOTHING_WRITTEN), INTERRUPTED)
+        except BrokenPipeError:  # the reader closed the pipe; typer ends silently
             raise
-        except FORESEEN as mistake:
-            _complain(mistake, UNUSABLE)
+        except USER_ERRORS as error:
+            _fail(error, UNUSABLE)
 
     parameters = signature(command).parameters.values()
     debug = Parameter("debug", Parameter.KEYWORD_ONLY, default=False, annotation=Debug)
@@ -79,53 +79,54 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _complain(mistake: BaseException, code: int) -> None:
+def _fail(error: BaseException, code: int) -> None:
+    """Print an error, and exit."""
     if state["debug"]:
         errors().print_exception()
-    say("Interrupted" if code == INTERRUPTED else "Error", _message(mistake), "bold red")
+    say("Interrupted" if code == INTERRUPTED else "Error", _message(error), "bold red")
     raise typer.Exit(code) from None
 
 
-def _print_whatever() -> None:
-    """Let names pass that the terminal has no letters for: they must not end a command."""
+def _escape_unprintable() -> None:
+    """Escape characters that the encoding of the terminal lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
 
-def _message(mistake: BaseException) -> str:
-    message = _with_options(_first_message(mistake))
-    return " ".join([message, *getattr(mistake, "__notes__", ())])
+def _message(error: BaseException) -> str:
+    message = _with_options(_first_message(error))
+    return " ".join([message, *getattr(error, "__notes__", ())])
 
 
 def _with_options(message: str) -> str:
-    """Return a message of the library with options in the place of its parameters."""
-    for said, meant in OPTIONS:
+    """Return a message of the library with options instead of parameters."""
+    for said, meant in OPTIONS_OF_ADVICE:
         message = re.sub(said, meant, message)
     return message
 
 
-def _first_message(mistake: BaseException) -> str:
-    if isinstance(mistake, OSError) and mistake.strerror:  # str() begins with a number
-        named = mistake.filename is not None and str(mistake.filename) not in mistake.strerror
-        return f"{mistake.filename}: {mistake.strerror}" if named else mistake.strerror
-    return str(mistake) or type(mistake).__name__
+def _first_message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:  # str() begins with a number
+        named = error.filename is not None and str(error.filename) not in error.strerror
+        return f"{error.filename}: {error.strerror}" if named else error.strerror
+    return str(error) or type(error).__name__
 
 
 @contextmanager
 def as_usage() -> Iterator[None]:
-    """Count what is raised inside as wrong usage: nothing has been read yet."""
+    """Report errors of the body as wrong usage, since no data have been read yet."""
     try:
         yield
-    except (ValueError, TypeError) as mistake:
-        raise WrongUsage(str(mistake)) from mistake
+    except (ValueError, TypeError) as error:
+        raise WrongUsage(str(error)) from error
 
 
 @contextmanager
 def _shown_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
-        # What these say to a programmer, a command says to its user in its own words.
+        # These are for programmers; the commands print messages of their own.
         warnings.filterwarnings("ignore", r"The fit was interrupted|.*ended early \(interrupted")
         warnings.showwarning = lambda message, *_, **__: say("Warning", str(message), "yellow")
         yield
@@ -138,13 +139,13 @@ def errors() -> Console:
 
 def say(label: str, message: str, style: str) -> None:
     """Print a message to standard error, with a label."""
-    # Long lines are left to the terminal: a message that is cut into lines cannot be searched for.
+    # The terminal wraps long lines: a message that is split into lines cannot be searched for.
     errors().print(Text.assemble((f"{label}: ", style), message), soft_wrap=True)
 
 
 @contextmanager
 def busy(what: str, *, quiet: bool) -> Iterator[None]:
-    """Show that something is going on, where somebody is watching."""
+    """Show a spinner, where standard error is a terminal."""
     if quiet or not sys.stderr.isatty():
         yield
         return
@@ -153,12 +154,12 @@ def busy(what: str, *, quiet: bool) -> Iterator[None]:
 
 
 def show_json(result: dict[str, Any]) -> None:
-    """Print a result to standard output, for machines."""
+    """Print a result to standard output as JSON."""
     print(json.dumps(plain(result), indent=2, allow_nan=False), flush=True)
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON has it: numpy's become Python's, what is not finite becomes null."""
+    """Return a value as JSON has it: plain Python types, and None for what is not finite."""
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if hasattr(value, "tolist"):
@@ -171,9 +172,9 @@ def plain(value: Any) -> Any:
 
 
 def show_facts(facts: Sequence[tuple[str, str]]) -> None:
-    """Print names and values to standard output; in a pipe, a line each."""
+    """Print names and values to standard output; in a pipe, one line each."""
     out = Console(highlight=False)
-    if not out.is_terminal:  # lines that are cut cannot be searched for
+    if not out.is_terminal:  # lines that are split cannot be searched for
         width = max(len(name) for name, _ in facts)
         print(*(f"{name:<{width}}  {value}" for name, value in facts), sep="\n", flush=True)
         return
@@ -186,20 +187,20 @@ def show_facts(facts: Sequence[tuple[str, str]]) -> None:
 
 
 def show_lines(lines: Sequence[str]) -> None:
-    """Print sentences to standard output, with the options that they advise."""
+    """Print sentences to standard output, with options instead of parameters."""
     print("", *map(_with_options, lines), sep="\n", flush=True)
 
 
 def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table to standard output; all columns but the first are numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 1))
-    for place, name in enumerate(columns):
-        table.add_column(Text(name), justify="left" if place == 0 else "right", overflow="fold")
+    for i, name in enumerate(columns):
+        table.add_column(Text(name), justify="left" if i == 0 else "right", overflow="fold")
     for row in rows:
         table.add_row(*map(Text, row))
     out = Console(highlight=False)
-    if not out.is_terminal:  # nobody's window is too narrow
-        out.width = WIDE
+    if not out.is_terminal:
+        out.width = PIPE_WIDTH
     out.print()
     if title:
         out.print(Text(title, style="bold"))

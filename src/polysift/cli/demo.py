@@ -1,7 +1,4 @@
-"""The demo: a million rows of the paper's synthetic problem, learned, measured and drawn.
-
-Run it with ``make demo`` or ``polysift demo``.
-"""
+"""``polysift demo``: a fit of a million rows of the paper's synthetic problem, timed and drawn."""
 
 from __future__ import annotations
 
@@ -22,7 +19,7 @@ SHOWN_ROWS = 3_000
 
 
 def run(rows: int, noise: float, degree: int, solver: str, seed: int, output: Path) -> None:
-    """Learn, print what it took, and draw."""
+    """Fit, print time, memory and errors, and draw the boundary."""
     X, y = make_bayes_curve(rows, noise=noise, random_state=seed)
     X_test, y_test = make_bayes_curve(TEST_ROWS, noise=0.0, random_state=seed + 1)
     model = FPCClassifier(degree=degree, solver=solver, random_state=seed)
@@ -49,7 +46,7 @@ def run(rows: int, noise: float, degree: int, solver: str, seed: int, output: Pa
 
 
 def draw_boundary(model: Any, X: Any, y: Any, path: Path) -> None:
-    """Draw the learned boundary over the true one, with some rows; the file appears whole."""
+    """Draw the learned and the true boundary, with some rows."""
     figure = load_matplotlib("figure").Figure(figsize=(6.4, 6.0), layout="constrained")
     axes = figure.add_subplot()
     for label, colour, name in ((1, "#c44e52", "+1"), (-1, "#4c72b0", "-1")):

@@ -1,4 +1,4 @@
-"""Models and figures in words and tables, for people and for machines."""
+"""Models and evaluations as facts and tables to print, and as plain values for JSON."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ FIGURES = {
     "log_loss": "log loss",
     "brier_score": "Brier score",
 }
+"""The scores of an evaluation, and their names in tables."""
 
 SHOWN_CLASSES = 20
-"""How many classes a line or a table of the terminal shows."""
+"""How many classes a line or a table shows."""
 
-LONGEST_LABEL = 40
-"""So many letters of a label are shown."""
+SHOWN_LABEL_CHARACTERS = 40
+"""How much of a label is shown."""
 
 
 def best_of(model: FPCClassifier | FPCClassifierCV) -> FPCClassifier | None:
@@ -38,7 +39,7 @@ def best_of(model: FPCClassifier | FPCClassifierCV) -> FPCClassifier | None:
 
 
 def describe(model: FPCClassifier | FPCClassifierCV) -> dict[str, Any]:
-    """Return what a model is and was trained on, as plain values."""
+    """Return a model and what it was trained on, as plain values."""
     described: dict[str, Any] = {"kind": type(model).__name__, "status": model.status_}
     best = best_of(model)
     if isinstance(model, FPCClassifierCV):
@@ -86,12 +87,12 @@ def _calibration(model: FPCClassifier) -> dict[str, Any] | None:
 
 
 def last(model: FPCClassifier, column: str) -> float:
-    """Return the last number of a column of the history; NaN where it was skipped."""
+    """Return the last value of a column of the history; NaN where it was skipped."""
     return float(model.history_[column][-1]) if model.n_iter_ else float("nan")
 
 
 def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, str]]:
-    """Return what a training run did, as names and values."""
+    """Return the facts of a training run, as names and values."""
     facts = []
     best = best_of(model)
     if best is not None:
@@ -143,7 +144,7 @@ def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, st
 
 
 def model_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, str]]:
-    """Return what a model is, as names and values."""
+    """Return the facts of a model, as names and values."""
     best = best_of(model)
     facts = []
     if best is not None:
@@ -159,7 +160,7 @@ def model_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, str]]
 
 
 def changed_parameters(model: FPCClassifier | FPCClassifierCV) -> dict[str, Any]:
-    """Return the parameters that are not as by default; arrays by their shape."""
+    """Return the parameters that differ from their defaults; arrays by their shape."""
     defaults = type(model)().get_params(deep=False)
     changed = {}
     for name, value in model.get_params(deep=False).items():
@@ -171,15 +172,15 @@ def changed_parameters(model: FPCClassifier | FPCClassifierCV) -> dict[str, Any]
 
 
 def shortened(words: list[str], most: int = SHOWN_CLASSES) -> str:
-    """Return words in a line; of many, the first."""
+    """Return words in a line, the first ones of many."""
     rest = f", ... ({len(words)} in all)" if len(words) > most else ""
     return ", ".join(words[:most]) + rest
 
 
 def cut(label: Any) -> str:
-    """Return a label, of a long one beginning and end."""
-    text, half = str(label), LONGEST_LABEL // 2
-    return text if len(text) <= LONGEST_LABEL else f"{text[:half]}...{text[-half:]}"
+    """Return a label as text, beginning and end of a long one."""
+    text, half = str(label), SHOWN_LABEL_CHARACTERS // 2
+    return text if len(text) <= SHOWN_LABEL_CHARACTERS else f"{text[:half]}...{text[-half:]}"
 
 
 def percent(share: float) -> str:
@@ -206,7 +207,7 @@ def _figure(name: str, value: float | None) -> str:
 
 
 def confusion_table(figures: Evaluation) -> Table:
-    """Return the confusion matrix, of many classes the first."""
+    """Return the confusion matrix, of the first classes where there are many."""
     labels = [cut(label) for label in figures.classes[:SHOWN_CLASSES]]
     rows = [
         [label, *(f"{count:,.10g}" for count in counts[:SHOWN_CLASSES])]

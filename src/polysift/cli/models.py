@@ -1,4 +1,4 @@
-"""What is done with a model file: ``polysift predict``, ``evaluate``, ``inspect``, ``export``."""
+"""The commands that use a model file: ``predict``, ``evaluate``, ``inspect``, ``export``."""
 
 from __future__ import annotations
 
@@ -36,8 +36,11 @@ Quiet = Annotated[
     bool, option(OUTPUT, "Print nothing but errors and warnings.", None, "--quiet", "-q")
 ]
 
-JSON_TERMS = 100
-"""So many pairs and terms go into JSON; there may be a hundred thousand."""
+MAX_JSON_TERMS = 100
+"""How many pairs and terms an explanation in JSON has; there may be a hundred thousand."""
+
+INSPECTED_CANDIDATES = 10
+"""How many candidates of a search ``inspect`` lists."""
 
 
 @guarded
@@ -67,14 +70,14 @@ def predict(
     """Write the class of each row to a file or a folder, in the order of the rows."""
     from polysift.estimators.prediction_files import is_folder
 
-    place = {"engine": "local"} | engine.parameters()  # whatever the model was trained by
+    where = {"engine": "local"} | engine.parameters()  # not that of the training
     if is_folder(output):
         check_folder(output, force=force, inputs=(data, model))
-    elif place["engine"] != "local":
+    elif where["engine"] != "local":
         raise WrongUsage("--engine ray writes a folder of files; name one, without an ending.")
     else:
         check_file(Path(output), force=force, endings=(".parquet", ".csv"), inputs=(data, model))
-    classifier = _ready(_load(model), jobs, quiet).set_params(**place)
+    classifier = _ready(_load(model), jobs, quiet).set_params(**where)
     names = getattr(classifier, "feature_names_in_", None)
     source = reading.open(data, names=names, quiet=quiet)
     classifier.predict_to(source, output, scores=scores, proba=proba, overwrite=force)
@@ -89,17 +92,17 @@ def evaluate(
     data: Data,
     labels: LabelOptions,
     reading: ReadingOptions,
-    report: Annotated[Path | None, option(OUTPUT, "A page about it: report.html.")] = None,
+    report: Annotated[Path | None, option(OUTPUT, "An HTML report, such as report.html.")] = None,
     jobs: Jobs = None,
     force: Force = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Judge a model by labelled rows."""
+    """Evaluate a model on labelled rows."""
     from polysift import report as write_report
     from polysift.cli.descriptions import confusion_table, figures_table
     from polysift.data.locations import public_name
-    from polysift.reporting.evaluation import evaluate as judge
+    from polysift.reporting.evaluation import evaluate as compute
     from polysift.reporting.report import explained
 
     if report is not None:
@@ -108,7 +111,7 @@ def evaluate(
     classifier = _ready(loaded, jobs, quiet)
     names = getattr(classifier, "feature_names_in_", None)
     source = labels.open(data, reading, quiet=quiet, names=names)
-    figures, shown = judge(classifier, source), Path(public_name(data)).name
+    figures, shown = compute(classifier, source), Path(public_name(data)).name
     if report is not None:
         command = shown_command(sys.argv[1:])
         write_report(
@@ -132,13 +135,13 @@ def inspect(
     model: ModelFile,
     reading: ReadingOptions,
     explain: Annotated[
-        bool, option(OUTPUT, "Tell which features matter, and the polynomial.", None, "--explain")
+        bool, option(OUTPUT, "Show which features matter, and the polynomial.", None, "--explain")
     ] = False,
     rows: Annotated[
         str | None,
         option(
             DATA,
-            "With --explain: rows such as the model is for, to explain by.",
+            "With --explain: representative rows to explain by.",
             "its centers",
             metavar="DATA",
         ),
@@ -149,7 +152,7 @@ def inspect(
     ] = 100_000,
     json: Json = False,
 ) -> None:
-    """Tell what a model file holds."""
+    """Show what a model file holds."""
     from polysift.cli.descriptions import candidates_table, describe, model_facts, training_facts
     from polysift.explanation.tables import notes_of, tables_of
 
@@ -158,12 +161,12 @@ def inspect(
     loaded = _load(model)
     found = _explained(loaded, rows, reading, max_monomials) if explain else None
     if json:
-        more = {} if found is None else {"explanation": found.to_dict(JSON_TERMS)}
+        more = {} if found is None else {"explanation": found.to_dict(MAX_JSON_TERMS)}
         show_json({"model": model, **describe(loaded), **more})
         return
     show_facts([("file", str(model)), *training_facts(loaded), *model_facts(loaded)])
     if hasattr(loaded, "cv_results_"):
-        show_table(*candidates_table(loaded, 10))
+        show_table(*candidates_table(loaded, INSPECTED_CANDIDATES))
     if found is not None:
         for table in tables_of(found):
             show_table(*table)
@@ -209,7 +212,7 @@ def _load(path: Path) -> FPCClassifier | FPCClassifierCV:
 
 
 def _ready(loaded: Any, jobs: int | None, quiet: bool) -> FPCClassifier:
-    """Return the classifier of what a file held, ready to predict."""
+    """Return the classifier of a loaded model, ready to predict."""
     from polysift.estimators.search import classifier_of
 
     model = classifier_of("This command needs", loaded)

@@ -1,6 +1,7 @@
-"""What options are written as: numbers or words, lists, durations, weights.
+"""The machinery of options: groups of them as dataclasses, and parsers of their values.
 
-Groups of options as dataclasses, so that commands share them and stay short.
+``grouped`` lets commands share groups of options. Each parser reads the text of one option and
+raises ``typer.BadParameter`` with what is expected.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
+
+DURATION = re.compile(r"([0-9.]+(?:e-?[0-9]+)?)\s*(s|m|min|h|d)?")
+SECONDS_PER_UNIT = {None: 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
@@ -52,22 +56,8 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-DURATION = re.compile(r"([0-9.]+(?:e-?[0-9]+)?)\s*(s|m|min|h|d)?")
-SECONDS = {None: 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-
-
-def number(text: str) -> int | float | None:
-    """Return the number that text holds, or None."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return None
-
-
 def whole_or_auto(text: str) -> int | str:
-    """Read a whole number, or "auto"."""
+    """Read a positive integer, or "auto"."""
     value = number(text)
     if text == "auto":
         return text
@@ -77,7 +67,7 @@ def whole_or_auto(text: str) -> int | str:
 
 
 def count_or_share(text: str) -> int | float:
-    """Read a whole number, or a share."""
+    """Read a number of folds, or a share of the rows."""
     value = number(text)
     if value is None or not (0 < value < 1 or (isinstance(value, int) and value >= 2)):
         raise typer.BadParameter(
@@ -87,7 +77,7 @@ def count_or_share(text: str) -> int | float:
 
 
 def items(text: str) -> list[str]:
-    """Read words that are separated by commas; those that hold one stand in double quotes."""
+    """Read words separated by commas; a word that holds a comma is in double quotes."""
     try:
         words = next(csv.reader([text], skipinitialspace=True), [])
     except csv.Error as error:
@@ -104,7 +94,7 @@ def column_types(text: str) -> dict[str, str]:
 
 
 def delimiter(text: str) -> str:
-    """Read a character; "tab" is one, too."""
+    """Read a character, or "tab"."""
     read = "\t" if text in ("\\t", "tab") else text
     if len(read) != 1:
         raise typer.BadParameter(f"expected one character, or tab, got {text!r}.")
@@ -112,14 +102,9 @@ def delimiter(text: str) -> str:
 
 
 def values(text: str) -> Any:
-    """Read a word, or numbers and words that are separated by commas; "none" is None."""
+    """Read a word, or a list of numbers and words; "none" is None."""
     read = [None if word == "none" else _number_or_word(word) for word in items(text)]
     return read[0] if len(read) == 1 and isinstance(read[0], str) else read
-
-
-def _number_or_word(word: str) -> Any:
-    value = number(word)
-    return word if value is None else value
 
 
 def memory(text: str) -> Any:
@@ -140,11 +125,11 @@ def duration(text: str) -> float:
     value = None if found is None else number(found[1])
     if found is None or value is None:
         raise typer.BadParameter(f"expected seconds, or a time such as 10m or 1.5h, got {text!r}.")
-    return float(value) * SECONDS[found[2]]
+    return float(value) * SECONDS_PER_UNIT[found[2]]
 
 
 def class_weight(text: str) -> Any:
-    """Read "balanced", or weights such as "yes=2,no=1"; labels stay text until data are there."""
+    """Read "balanced", or weights such as "yes=2,no=1"; labels stay text until data are read."""
     if text == "balanced":
         return text
     weights = {}
@@ -159,16 +144,8 @@ def class_weight(text: str) -> Any:
     return weights
 
 
-def label_of(text: str, kind: str) -> Any:
-    """Return text as a label of a numpy kind: a truth value, a number, or text as it is."""
-    if kind == "b" and text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    value = number(text) if kind in "iuf" else None
-    return text if value is None else value
-
-
 def centers(text: str) -> Any:
-    """Read a word, or the name of an .npy file that holds points."""
+    """Read the name of a scheme, or of an .npy file that holds points."""
     if text in ("auto", "uniform", "first", "random"):
         return text
     import numpy as np
@@ -180,3 +157,26 @@ def centers(text: str) -> Any:
             f"expected auto, uniform, first, random or an .npy file of points, got {text!r} "
             f"({error})."
         ) from None
+
+
+def label_of(text: str, kind: str) -> Any:
+    """Return text as a label of a numpy kind: a bool, a number, or text."""
+    if kind == "b" and text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    value = number(text) if kind in "iuf" else None
+    return text if value is None else value
+
+
+def number(text: str) -> int | float | None:
+    """Return the number that text holds, or None."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _number_or_word(word: str) -> Any:
+    value = number(word)
+    return word if value is None else value

@@ -1,4 +1,4 @@
-"""The options of the command line, in groups: how data are read, models made, outputs written."""
+"""The groups of options that commands share: reading data, models, solvers, engines, searches."""
 
 from __future__ import annotations
 
@@ -21,15 +21,21 @@ from polysift.cli.option_types import (
     values,
     whole_or_auto,
 )
+from polysift.data.formats import FORMATS
 
 if TYPE_CHECKING:
     from polysift import DataSource
 
+    FormatName = str
+else:
+    FormatName = Literal[tuple(FORMATS)]  # what --format offers
+
 DATA, MODEL, BUDGET, OUTPUT = "Data", "Model", "Budget", "Output"
+"""The panels of the help."""
 
 
 def option(panel: str, text: str, default: str | None = None, *names: str, **more: Any) -> Any:
-    """Return an option of a panel; ``default`` is what leaving it out means, in words."""
+    """Return an option of a panel; ``default`` describes its default value."""
     shown: Any = False if default is None else default
     return typer.Option(*names, help=text, show_default=shown, rich_help_panel=panel, **more)
 
@@ -49,12 +55,9 @@ class ReadingOptions:
         ),
     ] = None
     drop: Annotated[
-        Any, option(DATA, "Columns that are no features: id,day.", parser=items, metavar="a,b,...")
+        Any, option(DATA, "Columns that are not features: id,day.", parser=items, metavar="a,b,...")
     ] = None
-    format: Annotated[
-        Literal["parquet", "csv", "libsvm", "npy", "npz", "arrow"] | None,
-        option(DATA, "Format.", "by the file's ending"),
-    ] = None
+    format: Annotated[FormatName | None, option(DATA, "Format.", "by the file's ending")] = None
     header: Annotated[
         bool | None, option(DATA, "CSV: whether the first row names the columns.", "inferred")
     ] = None
@@ -72,7 +75,7 @@ class ReadingOptions:
         Any,
         option(
             DATA,
-            "CSV: types that are inferred wrongly: label=string.",
+            "CSV: types that are not inferred correctly: label=string.",
             parser=column_types,
             metavar="a=TYPE,...",
         ),
@@ -90,18 +93,20 @@ class ReadingOptions:
         names: Any = None,
         quiet: bool = True,
     ) -> DataSource:
-        """Open a file; ``names`` are the features to take where none were asked for."""
+        """Open a file; ``names`` are the features to select where no option does."""
         from polysift.data.locations import public_name
         from polysift.data.readers import format_of, open_data
 
         if not path:
             raise WrongUsage("The name of the data is empty.")
         if self.columns is not None and self.drop:
-            raise WrongUsage("--columns and --drop cannot go together: --columns says it all.")
+            raise WrongUsage(
+                "--columns and --drop exclude each other: --columns lists the features."
+            )
         columns = self.columns
         if columns is None and not self.drop and names is not None:
-            kind = format_of(path, self.format)
-            columns = list(map(str, names)) if kind in ("csv", "parquet", "arrow") else None
+            named = FORMATS[format_of(path, self.format)].named
+            columns = list(map(str, names)) if named else None
         with busy(f"reading {public_name(path)}", quiet=quiet):
             return open_data(
                 path,
@@ -141,7 +146,7 @@ class LabelOptions:
         except ValueError as error:
             if self.target is not None or format_of(path, reading.format) != "csv":
                 raise
-            # CSV is parsed at once: labels that are text are met before they are missed.
+            # CSV is parsed at once: labels that are text fail before --target is missed.
             raise ValueError(
                 f"{error} The labels are a column, too: name it with --target."
             ) from error
@@ -156,7 +161,7 @@ class LabelOptions:
 
 @dataclass
 class SolverOptions:
-    """What a fit and a search share."""
+    """The options that a fit and a search share."""
 
     alpha: Annotated[float | None, option(MODEL, "Weight of the proximal term.", "1.0")] = None
     beta: Annotated[
@@ -199,7 +204,7 @@ class SolverOptions:
         Any,
         option(
             BUDGET,
-            "What to allocate beside the input: 2GB, bytes, or a share of what is free.",
+            "Memory beside the input: 2GB, bytes, or a share of what is free.",
             "half of what is free",
             parser=memory,
             metavar="SIZE",
@@ -209,24 +214,26 @@ class SolverOptions:
         Any,
         option(
             BUDGET,
-            "Seconds (or 10m, 2h) after which the latest model is taken.",
+            "Seconds (or 10m, 2h) after which the fit stops with its latest model.",
             parser=duration,
             metavar="TIME",
         ),
     ] = None
     checkpoint: Annotated[
         Path | None,
-        option(BUDGET, "Folder in which the state is saved; the same command goes on from there."),
+        option(BUDGET, "Folder in which the state is saved; the same command continues from it."),
     ] = None
 
 
 @dataclass
 class EngineOptions:
-    """Where the work is done."""
+    """The options of the engine."""
 
     engine: Annotated[
         Literal["local", "ray"] | None,
-        option(BUDGET, "Who does the work: threads, or the workers of a Ray cluster.", "local"),
+        option(
+            BUDGET, "The engine: threads of this machine, or the workers of a Ray cluster.", "local"
+        ),
     ] = None
     address: Annotated[
         str | None,
@@ -238,7 +245,7 @@ class EngineOptions:
     cpus: Annotated[int | None, option(BUDGET, "Ray: CPUs of a task.", "1", min=1)] = None
 
     def parameters(self) -> dict[str, Any]:
-        """Return the engine as a parameter, if one was asked for."""
+        """Return the engine as a parameter, if an option names one."""
         if self.engine == "ray":
             from polysift.cluster.ray_cluster import RayCluster
 
@@ -251,7 +258,7 @@ class EngineOptions:
 
 @dataclass
 class ModelOptions:
-    """What a fit has of its own."""
+    """The options of a fit alone."""
 
     degree: Annotated[int | None, option(MODEL, "Degree of the kernel.", "3", min=1)] = None
     n_centers: Annotated[
@@ -262,13 +269,14 @@ class ModelOptions:
         option(MODEL, "How columns are scaled.", "minmax"),
     ] = None
     solver: Annotated[
-        Literal["paper", "converged", "newton"] | None, option(MODEL, "How to minimise.", "paper")
+        Literal["paper", "converged", "newton"] | None, option(MODEL, "Solver.", "paper")
     ] = None
     rho: Annotated[
         float | None, option(MODEL, "alpha / beta relative to trace(G) / n.", "by alpha")
     ] = None
     max_iter: Annotated[
-        int | None, option(MODEL, "Iterations at most.", "5; 300 for converged, newton", min=1)
+        int | None,
+        option(MODEL, "Maximum number of iterations.", "5; 300 for converged, newton", min=1),
     ] = None
     gram: Annotated[
         Literal["exact", "sampled", "auto"] | None,
@@ -278,7 +286,7 @@ class ModelOptions:
 
 @dataclass
 class SearchOptions:
-    """What a search has of its own; lists are separated by commas."""
+    """The options of a search alone; lists are separated by commas."""
 
     degrees: Annotated[
         Any, option(MODEL, "Degrees: auto, paper, or 1,2,3.", "auto", parser=values, metavar="LIST")
@@ -302,7 +310,7 @@ class SearchOptions:
         Any,
         option(
             MODEL,
-            "Where the converged solver is read off.",
+            "Iterations after which the converged solver is evaluated.",
             "30,100,300",
             parser=values,
             metavar="LIST",
@@ -331,12 +339,12 @@ class SearchOptions:
         ),
     ] = False
     screen: Annotated[
-        bool, option(MODEL, "Whether candidates that do badly stop early.", "screen")
+        bool, option(MODEL, "Whether candidates with low scores stop early.", "screen")
     ] = True
 
 
 def given(*groups: Any) -> dict[str, Any]:
-    """Return the options of groups that were given, under the names of parameters."""
+    """Return the options that were given, by the names of parameters."""
     pairs = ((item.name, getattr(group, item.name)) for group in groups for item in fields(group))
     chosen = {name: value for name, value in pairs if value is not None}
     return {name: None if str(value) == "none" else value for name, value in chosen.items()}

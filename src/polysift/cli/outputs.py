@@ -1,9 +1,4 @@
-"""What commands write, and the check before the work that it can be written after it.
-
-A folder of predictions, checked before the work that it can be written after it.
-
-The command as a report shows it: a report is passed on, and the command may hold secrets.
-"""
+"""The outputs of commands, checked before the work, so that they can be written after it."""
 
 from __future__ import annotations
 
@@ -20,12 +15,12 @@ from polysift.cli.options import OUTPUT, option
 
 @dataclass
 class Output:
-    """What is written and printed."""
+    """The options of what is written and printed."""
 
     output: Annotated[
         Path, option(OUTPUT, "The model file.", "model.polysift", "--output", "-o")
     ] = Path("model.polysift")
-    report: Annotated[Path | None, option(OUTPUT, "A page about it: report.html.")] = None
+    report: Annotated[Path | None, option(OUTPUT, "An HTML report, such as report.html.")] = None
     force: Annotated[bool, option(OUTPUT, "Replace files that exist.", None, "--force", "-f")] = (
         False
     )
@@ -50,7 +45,7 @@ def check_file(
     endings: tuple[str, ...] = (),
     inputs: Sequence[str | Path | None] = (),
 ) -> None:
-    """Raise unless an output file can be written; what is read is never replaced."""
+    """Raise unless an output file can be written; an input is never replaced."""
     from tempfile import TemporaryFile
 
     from polysift.runtime.outputs import check_output
@@ -73,21 +68,28 @@ def check_file(
 
 
 def _is_among(path: Path, name: str) -> bool:
-    """Return whether a file is there and one of those that a file, folder or pattern names."""
-    from polysift.data.locations import is_remote, local_path
-
-    if not path.exists() or is_remote(name):
+    """Return whether a file exists and is one of those that a path, folder or glob names."""
+    if not path.exists():
         return False
-    name = local_path(name)
-    for found in [name] if Path(name).exists() else glob(name, recursive=True):
-        inside = Path(found).is_dir() and Path(found).resolve() in path.resolve().parents
+    for found in _existing(name):
+        inside = found.is_dir() and found.resolve() in path.resolve().parents
         if path.samefile(found) or (inside and path.suffix == ".parquet"):
             return True
     return False
 
 
+def _existing(name: str) -> list[Path]:
+    """Return the files and folders of this machine that a path, folder or glob names."""
+    from polysift.data.locations import is_remote, local_path
+
+    if is_remote(name):
+        return []
+    name = local_path(name)
+    return list(map(Path, [name] if Path(name).exists() else glob(name, recursive=True)))
+
+
 def check_folder(name: str, *, force: bool, inputs: Sequence[str | Path]) -> None:
-    """Raise unless a folder can be written; what is read is never replaced, nor added to."""
+    """Raise unless an output folder can be written; an input is never replaced, nor added to."""
     from tempfile import TemporaryFile
 
     from polysift.estimators.prediction_files import check_predictions
@@ -96,7 +98,7 @@ def check_folder(name: str, *, force: bool, inputs: Sequence[str | Path]) -> Non
     try:
         if name:
             for given in map(str, inputs):
-                _refuse(folder, given)
+                _refuse_input(folder, given)
         check_predictions(name, overwrite=force)
         with TemporaryFile(dir=folder.parent):  # what fails here would fail after the work
             pass
@@ -106,17 +108,11 @@ def check_folder(name: str, *, force: bool, inputs: Sequence[str | Path]) -> Non
         raise WrongUsage(str(error)) from error
 
 
-def _refuse(folder: Path, given: str) -> None:
-    """Raise if a folder holds what is read, or lies in a folder that is read."""
-    from glob import glob
-
-    from polysift.data.locations import is_remote, local_path
-
-    if is_remote(given):
-        return
-    here, given = folder.resolve(), local_path(given)
-    for found in [given] if Path(given).exists() else glob(given, recursive=True):
-        read = Path(found).resolve()
+def _refuse_input(folder: Path, given: str) -> None:
+    """Raise if a folder holds an input, or lies in a folder that is an input."""
+    here = folder.resolve()
+    for found in _existing(given):
+        read = found.resolve()
         if here == read or here in read.parents:
             raise ValueError(f"{folder} is read by this command; name another output.")
         if read.is_dir() and read in here.parents:
@@ -127,7 +123,7 @@ def _refuse(folder: Path, given: str) -> None:
 
 
 def shown_command(words: Sequence[str]) -> str:
-    """Return a command as text, with URIs without their secrets and options."""
+    """Return a command as a report shows it: URIs without their secrets and options."""
     return join(["polysift", *map(_shown, words)])
 
 

@@ -41,7 +41,7 @@ Data = Annotated[
     str,
     typer.Argument(metavar="DATA", help="Parquet (also a folder or glob), CSV, libsvm, npy, ..."),
 ]
-Validation = Annotated[str | None, option(DATA, "A file to judge by, beside the training data.")]
+Validation = Annotated[str | None, option(DATA, "A file to evaluate on, beside the training data.")]
 
 
 @guarded
@@ -56,11 +56,11 @@ def fit(
     output: Output,
     validation: Validation = None,
     warm_start: Annotated[
-        Path | None, option(MODEL, "A model file to go on from, with its parameters.")
+        Path | None, option(MODEL, "A model file to continue from, with its parameters.")
     ] = None,
     dry_run: Annotated[
         bool,
-        option(BUDGET, "Print what it would cost (the forecast), and stop.", None, "--dry-run"),
+        option(BUDGET, "Print the forecast of time and memory, and stop.", None, "--dry-run"),
     ] = False,
 ) -> None:
     """Train a classifier, and save it."""
@@ -74,14 +74,14 @@ def fit(
         output.check(data, validation)
     source = labels.open(data, reading, quiet=output.quiet)
     if dry_run:
-        _settle_class_weight(estimator, source)
+        _set_class_weight(estimator, source)
         _show_forecast(estimator.plan(source, show=False), output)
         return
-    _settle_class_weight(estimator, source)
-    judges = _judges(data, source, validation, labels, reading, output)
+    _set_class_weight(estimator, source)
+    evaluated = _evaluation_data(data, source, validation, labels, reading, output)
     forecast = estimator.plan(source, show=False) if output.report else None
     _train(estimator, source)
-    _finish(estimator, judges, forecast, output)
+    _finish(estimator, evaluated, forecast, output)
 
 
 @guarded
@@ -107,14 +107,14 @@ def tune(
         check_search_parameters(search)
     output.check(data, validation)
     source = labels.open(data, reading, quiet=output.quiet)
-    _settle_class_weight(search, source)
-    judges = _judges(data, source, validation, labels, reading, output)
+    _set_class_weight(search, source)
+    evaluated = _evaluation_data(data, source, validation, labels, reading, output)
     _train(search, source)
-    _finish(search, judges, None, output, top=top)
+    _finish(search, evaluated, None, output, top=top)
 
 
 def _classifier(parameters: dict[str, Any], warm_start: Path | None) -> FPCClassifier:
-    """Return the classifier to fit: a new one, or one that goes on."""
+    """Return the classifier to fit: a new one, or a loaded one."""
     from polysift import FPCClassifier, load
     from polysift.estimators.search import classifier_of
 
@@ -125,7 +125,7 @@ def _classifier(parameters: dict[str, Any], warm_start: Path | None) -> FPCClass
     return model.set_params(**{"checkpoint": None} | parameters, warm_start=True)
 
 
-def _judges(
+def _evaluation_data(
     data: str,
     source: DataSource,
     validation: str | None,
@@ -133,7 +133,7 @@ def _judges(
     reading: ReadingOptions,
     output: Output,
 ) -> dict[str, DataSource]:
-    """Return what to judge the model by, opened before the work: a mistake there costs nothing."""
+    """Return the sources to evaluate on, opened before the fit, so that errors come early."""
     from polysift.data.locations import identity, public_name
 
     if validation is None:
@@ -151,13 +151,13 @@ def _judges(
 
 
 def _label_kind(source: DataSource) -> str:
-    """Return numpy's letter for the type of the labels, judged by the first rows."""
+    """Return numpy's kind of the labels in the first rows."""
     part = next(source.stream(source.shards()[:1]))
     return source.labels(part).dtype.kind
 
 
-def _settle_class_weight(estimator: Any, source: DataSource) -> None:
-    """Give the labels in ``class_weight``, which came as text, the type that they have in data."""
+def _set_class_weight(estimator: Any, source: DataSource) -> None:
+    """Convert the labels in ``class_weight``, which are text, to the type of the data's labels."""
     if isinstance(estimator.class_weight, dict):
         kind = _label_kind(source)
         typed = {label_of(str(key), kind): x for key, x in estimator.class_weight.items()}
@@ -170,19 +170,19 @@ def _train(estimator: FPCClassifier | FPCClassifierCV, source: DataSource) -> No
     except KeyboardInterrupt:
         kept = NOTHING_WRITTEN
         if estimator.checkpoint is not None:
-            kept = f"{estimator.checkpoint} keeps what is done; the same command goes on."
+            kept = f"{estimator.checkpoint} has the state; the same command continues from it."
         raise KeyboardInterrupt(kept) from None
 
 
 def _finish(
     estimator: FPCClassifier | FPCClassifierCV,
-    judges: dict[str, DataSource],
+    evaluated: dict[str, DataSource],
     forecast: Forecast | None,
     output: Output,
     *,
     top: int = 0,
 ) -> None:
-    """Save the model, judge it, and show what came out."""
+    """Save the model, evaluate it, and print the result."""
     from polysift import report
     from polysift.cli.descriptions import candidates_table, figures_table, training_facts
     from polysift.reporting.evaluation import evaluate
@@ -194,11 +194,11 @@ def _finish(
     model.set_params(verbose=0 if quiet else 1)
     if estimator.status_ == "interrupted":
         raise KeyboardInterrupt(
-            f"the latest model is in {output.output}.{_how_to_go_on(estimator)}"
+            f"the latest model is in {output.output}.{_how_to_continue(estimator)}"
         )
     kept = f"The model is saved in {output.output}."
     try:
-        figures = {name: evaluate(model, judge) for name, judge in judges.items()}
+        figures = {name: evaluate(model, data) for name, data in evaluated.items()}
         if output.report is not None:
             report(
                 estimator,
@@ -206,7 +206,7 @@ def _finish(
                 output.report,
                 forecast=forecast,
                 command=_command(estimator),
-                explanation=explained(model, (list(judges.values())[-1],)),
+                explanation=explained(model, (list(evaluated.values())[-1],)),
                 overwrite=output.force,
             )
     except KeyboardInterrupt:
@@ -227,7 +227,7 @@ def _finish(
 
 
 def _save(estimator: Any, output: Output) -> None:
-    """Save a model; where its place has been taken meanwhile, or is full, then elsewhere."""
+    """Save a model; if the file exists meanwhile, or the disk is full, to a temporary folder."""
     from tempfile import mkdtemp
 
     from polysift import save
@@ -244,7 +244,7 @@ def _save(estimator: Any, output: Output) -> None:
 
 
 def _command(estimator: Any) -> str:
-    """Return the command that makes this model again: with its seed, where that was drawn."""
+    """Return the command that reproduces this model: with its seed, where that was drawn."""
     words = sys.argv[1:]
     if estimator.random_state is None:
         end = words.index("--") if "--" in words else len(words)
@@ -252,22 +252,22 @@ def _command(estimator: Any) -> str:
     return shown_command(words)
 
 
-def _how_to_go_on(estimator: Any) -> str:
+def _how_to_continue(estimator: Any) -> str:
     if estimator.checkpoint is not None:
-        return " The same command, with --force, goes on."
-    return " Go on with fit --warm-start." if hasattr(estimator, "warm_start") else ""
+        return " The same command, with --force, continues."
+    return " Continue with fit --warm-start." if hasattr(estimator, "warm_start") else ""
 
 
 def _result(estimator: Any, figures: dict[str, Any], output: Output) -> dict[str, Any]:
-    """Return what came out, for machines."""
+    """Return the result as plain values."""
     from polysift.cli.descriptions import describe
 
-    judged = {name: figure.to_dict() for name, figure in figures.items()}
+    scores = {name: figure.to_dict() for name, figure in figures.items()}
     return {
         "model": output.output,
         "report": output.report,
         **describe(estimator),
-        **judged,
+        **scores,
     }
 
 

@@ -1,5 +1,6 @@
 """Rows from anywhere: arrays, tables, files and folders, behind one ``DataSource``.
 
-``source`` says what a source is, ``inputs`` turns what a user passes into one, ``readers`` has
-``open_data``; the other modules each read one kind of file.
+``source`` defines what a source is, and ``inputs`` makes one of what a user passes to an estimator.
+``readers`` has ``open_data``: ``locations`` finds the files, ``formats`` has the table of formats,
+and ``parquet``, ``csv_files``, ``libsvm``, ``numpy_files`` and ``arrow`` each open some.
 """

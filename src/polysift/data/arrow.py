@@ -1,25 +1,32 @@
-"""A source in Arrow's memory: rows that arrive as tables, one unit after the other.
+"""Rows as Arrow tables: a source that loads one unit after the other.
 
-pyarrow is imported late: the package works without it.
-
-What Arrow decodes at once: a row group of a Parquet file, a batch of an IPC file, a table.
-
-pyarrow is imported late: the package works without it.
+A unit is what Arrow decodes at once: a row group of a Parquet file, a record batch of an IPC file,
+a table in memory. pyarrow is imported late: the package works without it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polysift.data.columns import Roles, resolve_names
 from polysift.data.source import DataSource, find_name
 from polysift.runtime.parallel import Span
 from polysift.runtime.types import FloatArray
+
+if TYPE_CHECKING:
+    from polysift.data.formats import OpenOptions
+    from polysift.data.locations import FoundFiles
+
+TEXT_LABEL_BYTES = 64
+"""The memory of a label that is text: a short word as a Python object."""
+
+NESTED_TYPES = ("list", "large_list", "struct", "map", "fixed_size_list")
+"""How pyarrow's names of types begin whose values are not single."""
 
 
 def load_pyarrow(*modules: str) -> Any:
@@ -37,20 +44,20 @@ def load_pyarrow(*modules: str) -> Any:
 
 @dataclass(frozen=True)
 class Unit:
-    """What is decoded at once: a row group, a batch, a table.
+    """Rows that are decoded at once: a row group, a batch, a table.
 
     Attributes
     ----------
     n_rows : int
-        Its rows.
+        The number of its rows.
     file : str
         Where it comes from, for messages.
     first_row : int
         The number of its first row in that file.
     load : callable
-        Takes column names, returns a pyarrow Table of them.
+        Takes names of columns, returns a pyarrow Table of them.
     resident : bool
-        Whether it lies in memory (or a map of a file) already, so that loading takes none.
+        Whether it is in memory (or in a mapped file) already, so that loading allocates nothing.
     """
 
     n_rows: int
@@ -61,22 +68,22 @@ class Unit:
 
 
 def load_unit(unit: Unit, columns: list[str]) -> Any:
-    """Return a unit as a table of these columns."""
+    """Return the given columns of a unit as a table."""
     import pyarrow as pa
 
     try:
         return unit.load(columns)
     except FileNotFoundError as error:
-        raise FileNotFoundError(f"{unit.file} has gone since it was opened.") from error
+        raise FileNotFoundError(f"{unit.file} was removed after it was opened.") from error
     except pa.ArrowInvalid as error:
         raise ValueError(
             f"{unit.file} cannot be read: its row group of {unit.n_rows} rows from row "
-            f"{unit.first_row} on is damaged ({error}). Write the file anew."
+            f"{unit.first_row} on is damaged ({error}). Write the file again."
         ) from error
     except OSError as error:
         raise OSError(
             f"{unit.file} could not be read from row {unit.first_row} on: {error}. The file itself "
-            "may be sound: check the storage and the way to it, and try again."
+            "may be intact: check the storage and the network, and try again."
         ) from error
 
 
@@ -85,62 +92,8 @@ def table_units(table: Any, name: str) -> list[Unit]:
     return [Unit(table.num_rows, name, 0, table.select, resident=True)]
 
 
-def parquet_units(fragments: Iterable[Any]) -> list[Unit]:
-    """Return one unit per row group of a Parquet data set's files, in order.
-
-    The units of a file share its fragment, which a pickle holds once and without its footer: so
-    another process reads a footer once, and not again for each row group.
-    """
-    units = []
-    for fragment in fragments:
-        first = 0
-        for group in fragment.row_groups:
-            load = partial(_load_group, fragment, group.id)
-            units.append(Unit(group.num_rows, fragment.path, first, load))
-            first += group.num_rows
-    return units
-
-
-def _load_group(file: Any, number: int, columns: list[str]) -> Any:
-    """Load a row group; what is wrong with its bytes raises ArrowInvalid, nothing else does.
-
-    pyarrow raises OSError for damaged pages as for a lost connection. So the bytes are asked for
-    once more: if they come, and still cannot be decoded, it is they that are wrong.
-    """
-    import pyarrow as pa
-
-    def table() -> Any:
-        return file.subset(row_group_ids=[number]).to_table(columns=columns)
-
-    try:
-        return table()
-    except FileNotFoundError:
-        raise
-    except OSError:
-        if not _bytes_come(file, number):
-            raise
-    try:
-        return table()
-    except OSError as error:
-        raise pa.ArrowInvalid(str(error).strip()) from error
-
-
-def _bytes_come(file: Any, number: int) -> bool:
-    """Return whether all bytes of a row group can be read, whatever they are."""
-    try:
-        found = file.metadata.row_group(number)
-        chunks = [found.column(i) for i in range(found.num_columns)]
-        with file.filesystem.open_input_file(file.path) as stored:
-            for chunk in chunks:
-                places = (chunk.dictionary_page_offset, chunk.data_page_offset)
-                stored.read_at(chunk.total_compressed_size, min(filter(None, places)))
-    except OSError:
-        return False
-    return True
-
-
 def cut_out(unit: Unit, columns: list[str], rows: Span) -> Unit:
-    """Return some rows of a unit in memory as one that holds nothing else, nor maps a file."""
+    """Return some rows of a resident unit as a unit that holds no others and maps no file."""
     import pyarrow as pa
 
     table = unit.load(columns).slice(rows[0], rows[1] - rows[0])
@@ -151,49 +104,18 @@ def cut_out(unit: Unit, columns: list[str], rows: Span) -> Unit:
     return Unit(len(table), unit.file, unit.first_row + rows[0], table.select, resident=True)
 
 
-def ipc_units(path: str) -> tuple[list[Unit], Any]:
-    """Return one unit per record batch of an Arrow IPC file (or stream), and its schema."""
-    import pyarrow as pa
-
-    mapped = pa.memory_map(path)
-    try:
-        reader = pa.ipc.open_file(mapped)
-    except pa.ArrowInvalid:  # the streaming format: no index, so its batches are listed once
-        mapped.seek(0)
-        table = pa.ipc.open_stream(mapped).read_all()
-        return table_units(table, path), table.schema
-    units, first = [], 0
-    for i in range(reader.num_record_batches):
-        rows = reader.get_batch(i).num_rows
-        units.append(Unit(rows, path, first, _batch_loader(reader, i), resident=True))
-        first += rows
-    return units, reader.schema
-
-
-def _batch_loader(reader: Any, i: int) -> Callable[[list[str]], Any]:
-    def load(columns: list[str]) -> Any:
-        import pyarrow as pa
-
-        return pa.Table.from_batches([reader.get_batch(i)]).select(columns)
-
-    return load
-
-
-ENCODE = "Encode it as numbers first, or leave it out with open_data(..., columns=[...])."
-
-
 class ArrowSource(DataSource):
-    """Rows that arrive as Arrow tables, one unit after the other.
+    """Rows that are loaded as Arrow tables, one unit after the other.
 
-    Each pass loads each unit once, whatever the shard borders: a part is a list of slices, which
-    copy nothing, and the workers turn it into an array.
+    Each pass loads each unit once, whatever the shard borders: a part consists of slices, which
+    copy nothing, and the thread that processes a part converts it to an array.
 
     Parameters
     ----------
     units : list of Unit
         The data, in order.
     schema : pyarrow.Schema
-        The columns that exist.
+        All columns of the data.
     features : sequence of str
         The features, in order; all must be numeric.
     target, weight : str, optional
@@ -228,13 +150,13 @@ class ArrowSource(DataSource):
         if target is not None:
             row_bytes += _width(schema.field(target).type)
         self.unit_bytes = largest * row_bytes
-        self._skipped = 0  # rows of the first unit that come before this source's first
+        self._skipped = 0  # rows of the first unit before this source's first row
 
     def check(self) -> None:
-        """Raise for a feature or weight that is not numeric, or a label that is no single value."""
+        """Raise for a feature or weight that is not numeric, or a label that is not one value."""
         if self._target is not None:
             kind = self._schema.field(self._target).type
-            if str(kind).startswith(("list", "large_list", "struct", "map", "fixed_size_list")):
+            if str(kind).startswith(NESTED_TYPES):
                 raise ValueError(f"{self.target} holds {kind}; a label must be a single value.")
         for name in [*self.names, *([self._weight] if self._weight else [])]:
             self._refuse_text(name)
@@ -244,7 +166,7 @@ class ArrowSource(DataSource):
         import pyarrow as pa
 
         columns = [*self.names, *filter(None, (self._target, self._weight))]
-        loaded, begin, end = None, 0, 0  # the unit in hand, and the rows it covers
+        loaded, begin, end = None, 0, 0  # the current unit, and the rows that it covers
         units = iter(self._units)
         for first, last in spans:
             start, stop = first + self._skipped, last + self._skipped
@@ -253,7 +175,7 @@ class ArrowSource(DataSource):
                 while end <= start:
                     unit = next(units)
                     begin, end = end, end + unit.n_rows
-                    loaded = None  # let go of one unit before the next is decoded
+                    loaded = None  # free one unit before the next is decoded
                     pa.default_memory_pool().release_unused()
                     loaded = load_unit(unit, columns) if end > start else None
                 assert loaded is not None
@@ -292,7 +214,7 @@ class ArrowSource(DataSource):
         return ArrowSource(self._units, self._schema, names, self._target, self._weight)
 
     def cut(self, spans: list[Span]) -> DataSource:
-        """Return the rows of neighbouring shards as a source of its own."""
+        """Return the rows of adjacent shards as a source of their own."""
         start, stop = spans[0][0] + self._skipped, spans[-1][1] + self._skipped
         columns = [*self.names, *filter(None, (self._target, self._weight))]
         first, last = np.searchsorted(self._ends, [start, stop - 1], side="right")
@@ -305,14 +227,14 @@ class ArrowSource(DataSource):
                 cut_out(unit, columns, (max(start - begin, 0), stop - begin))
                 for unit, begin in zip(units, begins, strict=True)
             ]
-        piece = ArrowSource(units, self._schema, self.names, self._target, self._weight)
-        piece.n_rows, piece._skipped = stop - start, skipped
-        piece.target, piece.origin = self.target, self.origin
-        piece._take_place(spans, self)
-        return piece
+        part = ArrowSource(units, self._schema, self.names, self._target, self._weight)
+        part.n_rows, part._skipped = stop - start, skipped
+        part.target, part.origin = self.target, self.origin
+        part._cut_from(self, spans)
+        return part
 
     def place(self, row: int) -> str:
-        """Return how a message calls a row: by its number in its file."""
+        """Return the label of a row in messages: its number in its file."""
         row += self._skipped
         for unit in self._units:
             if row < unit.n_rows:
@@ -321,6 +243,7 @@ class ArrowSource(DataSource):
         return f"row {row}"
 
     def _refuse_text(self, name: str) -> None:
+        """Raise if a column is not numeric."""
         import pyarrow.types as kinds
 
         kind = self._schema.field(name).type
@@ -336,16 +259,17 @@ class ArrowSource(DataSource):
             where = f" of {first.file}" if first else ""
             raise ValueError(
                 f"Column {name!r}{where} is not numeric: its type is {kind}, and row 0 holds "
-                f"{value!r}. {ENCODE}"
+                f"{value!r}. Encode it as numbers first, or leave it out with open_data(..., "
+                "columns=[...])."
             )
 
 
 def _width(kind: Any) -> int:
-    """Return the bytes of a label in memory; of text, those of a short word as an object."""
+    """Return the bytes of a label in memory."""
     try:
         return max(1, kind.bit_width // 8)
     except ValueError:
-        return 64
+        return TEXT_LABEL_BYTES
 
 
 def _as_numbers(column: Any) -> FloatArray:
@@ -355,3 +279,48 @@ def _as_numbers(column: Any) -> FloatArray:
     if not pa.types.is_floating(column.type) or str(column.type) == "halffloat":
         column = column.cast(pa.float64(), safe=False)
     return np.asarray(column.to_numpy())
+
+
+def arrow_source(units: list[Unit], schema: Any, roles: Roles) -> ArrowSource:
+    """Return the source of units whose columns have the given roles."""
+    where = units[0].file if units else "the data"
+    features, target, weight = resolve_names(schema.names, where, roles)
+    return ArrowSource(units, schema, features, target, weight)
+
+
+def open_ipc(found: FoundFiles, options: OpenOptions) -> DataSource:
+    """Return an Arrow IPC file (or stream) as a source."""
+    pa, path = load_pyarrow(), str(found.single)
+    try:
+        units, schema = _ipc_units(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise ValueError(f"{path} is not a readable Arrow IPC file: {error}") from error
+    return arrow_source(units, schema, options.roles)
+
+
+def _ipc_units(path: str) -> tuple[list[Unit], Any]:
+    """Return one unit per record batch of an Arrow IPC file (or stream), and its schema."""
+    import pyarrow as pa
+
+    mapped = pa.memory_map(path)
+    try:
+        reader = pa.ipc.open_file(mapped)
+    except pa.ArrowInvalid:  # the streaming format: no index, so its batches are listed once
+        mapped.seek(0)
+        table = pa.ipc.open_stream(mapped).read_all()
+        return table_units(table, path), table.schema
+    units, first = [], 0
+    for i in range(reader.num_record_batches):
+        rows = reader.get_batch(i).num_rows
+        units.append(Unit(rows, path, first, _batch_loader(reader, i), resident=True))
+        first += rows
+    return units, reader.schema
+
+
+def _batch_loader(reader: Any, i: int) -> Callable[[list[str]], Any]:
+    def load(columns: list[str]) -> Any:
+        import pyarrow as pa
+
+        return pa.Table.from_batches([reader.get_batch(i)]).select(columns)
+
+    return load

@@ -1,4 +1,4 @@
-"""From what a user passes to arrays, with errors that name the column, the row and the remedy."""
+"""From X, y and sample_weight to a source, with errors that name column, row and remedy."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ENCODE = (
 
 @contextmanager
 def keeping_features(estimator: Any) -> Iterator[None]:
-    """Leave an estimator's features as they were if a fit fails: an old model stays usable."""
+    """Restore an estimator's features if a fit fails, so that an old model stays usable."""
     names = ("n_features_in_", "feature_names_in_")
     before = {name: vars(estimator)[name] for name in names if name in vars(estimator)}
     try:
@@ -41,25 +41,25 @@ def rows_source(estimator: Any, X: Any, sample_weight: Any = None, *, reset: boo
     """Return rows without labels as a source, checked as scikit-learn does.
 
     float32 stays float32 where every column is float32; everything else becomes float64. Whether
-    values are finite is left to whoever reads the blocks, who can name the column.
+    values are finite is checked when blocks are read, where the column can be named.
     """
     if isinstance(X, DataSource):
         return _known_source(estimator, X, reset)
     matrix = X
     if not _needs_no_check(estimator, X, reset):
-        matrix = validate_data(estimator, X, reset=reset, **_how_to_validate(X))
+        matrix = validate_data(estimator, X, reset=reset, **_validation_options(X))
     return _array_source(estimator, matrix, None, sample_weight, reset)
 
 
 def training_source(
     estimator: Any, X: Any, y: Any, sample_weight: Any, *, reset: bool
 ) -> DataSource:
-    """Return rows with labels and weights as a source; a source brings its own."""
+    """Return rows with labels and weights as a source; a given source has its own."""
     if isinstance(X, DataSource):
         if y is not None or sample_weight is not None:
             raise ValueError(
-                "y and sample_weight must be left out when X is a data source: its labels and "
-                "weights count. Name their columns in open_data(..., target=..., weight=...)."
+                "y and sample_weight must be left out when X is a data source: its own labels and "
+                "weights are used. Name their columns in open_data(..., target=..., weight=...)."
             )
         if not X.has_labels:
             raise ValueError(
@@ -70,8 +70,8 @@ def training_source(
     y = _plain_labels(y)
     matrix, labels = X, y
     if not (_needs_no_check(estimator, X, reset) and _are_small_numbers(y, len(X))):
-        matrix, labels = validate_data(estimator, X, y, reset=reset, **_how_to_validate(X))
-        if labels.dtype.kind != "O":  # objects of one type that has an order serve as labels, too
+        matrix, labels = validate_data(estimator, X, y, reset=reset, **_validation_options(X))
+        if labels.dtype.kind != "O":  # objects of one ordered type may be labels, too
             check_classification_targets(labels)
     return _array_source(estimator, matrix, labels, sample_weight, reset)
 
@@ -87,7 +87,7 @@ def _array_source(
 
 
 def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
-    """Check sample weights: None stays None, since it means once each."""
+    """Check sample weights; None, which means 1 for each row, stays None."""
     if sample_weight is None:
         return None
     values = np.asarray(sample_weight)
@@ -109,7 +109,7 @@ def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
 
 
 def is_ray_dataset(data: Any) -> bool:
-    """Return whether this is a ``ray.data.Dataset``, told without importing Ray."""
+    """Return whether this is a ``ray.data.Dataset``, without importing Ray."""
     ancestors = ((cls.__module__, cls.__name__) for cls in type(data).__mro__)
     return ("ray.data.dataset", "Dataset") in ancestors
 
@@ -134,7 +134,7 @@ def _plain_labels(y: Any) -> Any:
 
 
 def _known_source(estimator: Any, source: DataSource, reset: bool) -> DataSource:
-    """Record a source's features in the estimator, or pick those that the estimator knows."""
+    """Record a source's features in the estimator, or select those that the estimator knows."""
     if source.n_rows == 0:
         raise ValueError("The data source has no rows; at least one is needed.")
     if reset:
@@ -159,26 +159,27 @@ def _known_source(estimator: Any, source: DataSource, reset: bool) -> DataSource
 
 
 def _needs_no_check(estimator: Any, X: Any, reset: bool) -> bool:
-    """Return whether scikit-learn's checks would pass this array on as it is, without a word.
+    """Return whether scikit-learn's checks would return this array as it is, without a warning.
 
     They take longer than the scores of a few rows, and a good part of a small fit.
     """
     if type(X) is not np.ndarray or X.ndim != 2 or X.size == 0 or X.dtype not in FLOATS:
         return False
-    if hasattr(estimator, "feature_names_in_"):  # to be dropped, or missed with a warning
+    if hasattr(estimator, "feature_names_in_"):  # to be removed, or to warn that X has none
         return False
     return reset or X.shape[1] == getattr(estimator, "n_features_in_", None)
 
 
 def _are_small_numbers(y: Any, n_rows: int) -> bool:
-    """Return whether y holds a whole number for each row, and too few different ones to wonder."""
+    """Return whether y holds integers of a small range, so that no check of scikit-learn fails."""
     if type(y) is not np.ndarray or y.shape != (n_rows,) or y.dtype.kind not in "biuf":
         return False
-    span = y.max().item() - y.min().item()  # not a number where one label is none
+    span = y.max().item() - y.min().item()  # NaN where a label is NaN
     return span < n_rows // 2 and (y.dtype.kind != "f" or bool((y == np.rint(y)).all()))
 
 
-def _how_to_validate(X: Any) -> dict[str, Any]:
+def _validation_options(X: Any) -> dict[str, Any]:
+    """Return the options of scikit-learn's ``validate_data``; raise for what is not numeric."""
     dtype: Any = [np.float64, np.float32]
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
         dtype = _frame_dtype(X)
@@ -188,6 +189,7 @@ def _how_to_validate(X: Any) -> dict[str, Any]:
 
 
 def _canonical(matrix: Any) -> Any:
+    """Return a matrix without duplicate entries, where it is sparse."""
     if sp.issparse(matrix) and not matrix.has_canonical_format:
         matrix = matrix.copy()
         matrix.sum_duplicates()
@@ -221,7 +223,7 @@ def _holds_numbers(column: Any, dtype: Any) -> bool:
 
 
 def _refuse_text(X: Any) -> None:
-    """Raise for text in an array or a list, and say where it stands."""
+    """Raise for text in an array or a list, and name its row and column."""
     given = X
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a polars LazyFrame; pass X.collect().")

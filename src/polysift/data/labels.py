@@ -1,7 +1,7 @@
 """From labels and weights of rows to class numbers and weights, in two steps.
 
-First every shard tells which labels it has and what they weigh; from that follows an ``Encoding``,
-and with it each shard's rows can be encoded, wherever they are.
+First the labels of every shard are counted (``label_part``); from the counts follows an
+``Encoding``, with which each shard's rows are encoded, in this process or by a worker.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ import numpy as np
 
 from polysift.runtime.types import FloatArray, IntArray
 
+MAX_INT8_CLASSES = 126
+"""With more classes, class numbers take four bytes instead of one."""
+
 
 @dataclass(frozen=True)
 class LabelPart:
@@ -24,11 +27,11 @@ class LabelPart:
     distinct : ndarray
         Its distinct labels, sorted.
     totals : ndarray of shape (len(distinct),)
-        The weight of the rows of each.
+        The total weight of the rows of each.
     codes : ndarray of int or None
-        The place of each row's label among them; None where the rows stay where they are.
+        The position of each row's label among them; None where a worker holds the rows.
     weights : ndarray or None
-        The rows' weights, if they have any.
+        The weights of the rows, if they have any.
     digests : tuple of str
         Digests of labels and of weights, row by row, if asked for.
     """
@@ -41,7 +44,7 @@ class LabelPart:
 
 
 def label_part(labels: np.ndarray[Any, Any], weights: FloatArray | None) -> LabelPart:
-    """Return the labels of a shard and what they weigh."""
+    """Return the labels of a shard and their weights."""
     try:
         distinct, codes = np.unique(labels, return_inverse=True)
     except TypeError:
@@ -56,7 +59,7 @@ def label_part(labels: np.ndarray[Any, Any], weights: FloatArray | None) -> Labe
 
 @dataclass(frozen=True)
 class Encoding:
-    """How labels become class numbers, and rows get their weights.
+    """How labels become class numbers, and what the rows of each class weigh.
 
     Attributes
     ----------
@@ -67,9 +70,9 @@ class Encoding:
     classes : ndarray
         The labels that are classes.
     counts : ndarray of shape (classes,)
-        The weight of each class by the rows' own weights.
+        The total weight of each class by the rows' own weights.
     factors : ndarray of shape (classes,) or None
-        What ``class_weight`` multiplies the weights of each class by.
+        The factors of the rows' weights, by class, that ``class_weight`` asks for.
     """
 
     labels: np.ndarray[Any, Any]
@@ -80,11 +83,11 @@ class Encoding:
 
     @property
     def total(self) -> float:
-        """The weight of all rows."""
+        """The total weight of all rows."""
         return fsum(self.counts if self.factors is None else self.counts * self.factors)
 
     def codes(self, part: LabelPart) -> IntArray:
-        """Return the class of each row of a shard, -1 for a label that is none."""
+        """Return the class of each row of a shard, -1 for a label that is not a class."""
         assert part.codes is not None
         return self.numbers[np.searchsorted(self.labels, part.distinct)][part.codes]
 
@@ -96,7 +99,7 @@ class Encoding:
 
 
 def find_encoding(parts: list[LabelPart], class_weight: Any, target: str = "y") -> Encoding:
-    """Return the encoding of the labels of all shards; ``target`` is how a message calls them."""
+    """Return the encoding of the labels of all shards; messages call them ``target``."""
     labels = np.unique(np.concatenate([part.distinct for part in parts]))
     if labels.dtype.kind == "f" and not np.equal(labels, np.round(labels)).all():
         raise ValueError(
@@ -105,9 +108,10 @@ def find_encoding(parts: list[LabelPart], class_weight: Any, target: str = "y") 
         )
     weighed: list[list[float]] = [[] for _ in labels]
     for part in parts:
-        for place, total in zip(np.searchsorted(labels, part.distinct), part.totals, strict=True):
-            weighed[place].append(float(total))
-    totals = np.array([fsum(values) for values in weighed])  # exact: no order of shards matters
+        positions = np.searchsorted(labels, part.distinct)
+        for position, total in zip(positions, part.totals, strict=True):
+            weighed[position].append(float(total))
+    totals = np.array([fsum(values) for values in weighed])  # exact in any order of the shards
     if not totals.any():
         raise ValueError(
             "sample_weight is zero for all rows, which leaves nothing to learn from. Leave "
@@ -121,13 +125,13 @@ def find_encoding(parts: list[LabelPart], class_weight: Any, target: str = "y") 
             f"{shown(classes[:1])}. Rows of weight zero do not count."
         )
     numbers = np.where(present, np.cumsum(present) - 1, -1)
-    numbers = numbers.astype(np.int8 if len(classes) < 127 else np.int32)
+    numbers = numbers.astype(np.int8 if len(classes) <= MAX_INT8_CLASSES else np.int32)
     counts = totals[present]
     return Encoding(labels, numbers, classes, counts, _factors(class_weight, counts, classes))
 
 
 def _factors(class_weight: Any, counts: FloatArray, classes: Any) -> FloatArray | None:
-    """Return what each class's rows count, by ``class_weight``."""
+    """Return the factor of each class that ``class_weight`` asks for."""
     if class_weight is None:
         return None
     if isinstance(class_weight, str):  # "balanced": every class weighs the same
@@ -147,14 +151,14 @@ def _factors(class_weight: Any, counts: FloatArray, classes: Any) -> FloatArray 
 
 
 def codes_among(labels: Any, classes: np.ndarray[Any, Any], target: str) -> IntArray:
-    """Return the place of each label among sorted classes, -1 where it is none of them."""
+    """Return the position of each label among sorted classes, -1 where it is none of them."""
     if (labels.dtype.kind in "biuf") != (classes.dtype.kind in "biuf"):
         raise ValueError(
             f"{target} is of type {labels.dtype}, but the model's classes are {shown(classes)}: "
             "they can never be equal."
         )
-    places = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
-    return np.where(classes[places] == labels, places, -1)
+    positions = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
+    return np.where(classes[positions] == labels, positions, -1)
 
 
 def shown(labels: np.ndarray[Any, Any]) -> str:

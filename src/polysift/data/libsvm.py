@@ -1,4 +1,4 @@
-"""The libsvm format: parsed once into binary files that are memory-mapped."""
+"""libsvm (svmlight) text, parsed once into a CSR array on memory-mapped files."""
 
 from __future__ import annotations
 
@@ -11,17 +11,31 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from polysift.data.formats import OpenOptions
+from polysift.data.locations import FoundFiles
+from polysift.data.source import DataSource
 from polysift.data.text import ParsedText, TextLabels, open_binary, reading, temporary_folder
 from polysift.runtime.types import Block, FloatArray, IntArray
 
 BLOCK_BYTES = 1 << 22
-"""Bytes of text that are parsed at a time."""
+"""How much text is parsed at a time."""
 
 INT32_MAX = 2**31 - 1
-"""The largest index, and the most stored values whose positions fit in 32 bits."""
+"""The largest index, and how many stored values have positions of 32 bits."""
 
 LINE = re.compile(rb"(?:\s+([^\s:]+))?(?:\s+qid:\d+)?((?:\s+\d+:[^\s:]+)*)\s*")
 """A label, perhaps a query, and ``index:value`` pairs; a space goes before the line."""
+
+
+def open_libsvm(found: FoundFiles, options: OpenOptions) -> DataSource:
+    """Return a libsvm file as a source."""
+    path = found.single
+    if options.roles.given:
+        raise ValueError(
+            f"{path}: libsvm text has its labels in place and no named columns; leave target, "
+            "weight, columns and drop out."
+        )
+    return parse_libsvm(path, n_features=options.n_features).source(path)
 
 
 def parse_libsvm(
@@ -54,7 +68,7 @@ def parse_libsvm(
 
 
 def _blocks(path: Path) -> Iterator[list[bytes]]:
-    """Yield runs of lines."""
+    """Yield the lines of a file, ``BLOCK_BYTES`` at a time."""
     with reading(path), open_binary(path) as file:
         while lines := file.readlines(BLOCK_BYTES):
             yield lines
@@ -62,7 +76,7 @@ def _blocks(path: Path) -> Iterator[list[bytes]]:
 
 @dataclass(frozen=True)
 class _Part:
-    """Rows of a run of lines: their labels, their features, and the line each stands on."""
+    """The rows of some lines: their labels, their features, and the number of each row's line."""
 
     labels: FloatArray
     rows: Block
@@ -70,7 +84,7 @@ class _Part:
 
 
 def _parse_part(lines: Sequence[bytes], with_labels: bool) -> _Part:
-    """Parse lines; the message of an error says what is wrong with one of them."""
+    """Parse lines, or raise an error that says what one of them lacks."""
     labels, pairs, ends, numbers = [], [], [0], []
     for number, line in enumerate(lines):
         content = line.partition(b"#")[0]
@@ -100,13 +114,14 @@ def _numbers(text: bytes, n_pairs: int) -> tuple[FloatArray, FloatArray]:
         flat = np.fromstring(text + b" 0", sep=" ")
     except (ValueError, DeprecationWarning):
         flat = np.empty(0)
-    # Old numpy stops at what is not a number without an error; then the last zero is missing.
+    # Old numpy stops without an error at what is not a number; then the last zero is missing.
     if len(flat) != 2 * n_pairs + 1:
         raise ValueError("expected numbers as values")
     return flat[:-1:2], np.ascontiguousarray(flat[1::2])
 
 
 def _label_values(labels: Sequence[bytes]) -> FloatArray:
+    """Return labels as numbers, or raise."""
     try:
         values = np.array(labels, dtype=float)
     except ValueError:
@@ -117,7 +132,7 @@ def _label_values(labels: Sequence[bytes]) -> FloatArray:
 
 
 def _checked_part(path: Path, lines: list[bytes], first_line: int, with_labels: bool) -> _Part:
-    """Parse lines; an error names the line."""
+    """Parse lines, or raise an error that names the line."""
     try:
         return _parse_part(lines, with_labels)
     except ValueError:
@@ -135,7 +150,7 @@ def _checked_part(path: Path, lines: list[bytes], first_line: int, with_labels: 
 
 @dataclass
 class _Writer:
-    """Appends parts of a CSR array to files, and maps them once all are there."""
+    """Appends the rows of a CSR array to files, and maps the files at the end."""
 
     path: Path
     folder: Path
@@ -151,13 +166,13 @@ class _Writer:
         """Append a part."""
         rows = part.rows
         if rows.nnz:
-            place = int(np.argmax(rows.indices))
-            if rows.indices[place] > self.largest:
-                row = int(np.searchsorted(rows.indptr, place, side="right")) - 1
-                self.largest = int(rows.indices[place])
+            position = int(np.argmax(rows.indices))
+            if rows.indices[position] > self.largest:
+                row = int(np.searchsorted(rows.indptr, position, side="right")) - 1
+                self.largest = int(rows.indices[position])
                 self.largest_line = first_line + part.lines[row]
             self.from_zero |= bool(rows.indices.min() == 0)
-        # A zero may come long after the index that it makes too large, so look each time.
+        # An index 0 may come long after the index that it makes too large: check each time.
         if self.n_features is not None and self.largest > self.n_features - self.from_zero:
             raise ValueError(
                 f"{self.path}, line {self.largest_line} (counted from 1): index {self.largest} is "
@@ -173,26 +188,26 @@ class _Writer:
         self.n_stored += rows.nnz
 
     def finish(self) -> Block:
-        """Return the whole as a CSR array on memory maps."""
+        """Return all rows as a CSR array on memory maps."""
         if not self.n_rows:
             raise ValueError(f"{self.path} is empty. It must hold at least one row.")
         d = self.largest + self.from_zero if self.n_features is None else self.n_features
         if d < 1:
-            raise ValueError(f"{self.path} holds no features. Pass n_features if that is meant.")
+            raise ValueError(f"{self.path} holds no features. Pass n_features if this is intended.")
         (self.folder / "indptr.raw").write_bytes(np.concatenate(self.ends).tobytes())
-        # scipy wants both index arrays of one type, and would copy them into memory otherwise.
+        # scipy needs both index arrays of one type; otherwise it would copy them into memory.
         kind = np.dtype(np.int32 if self.n_stored <= INT32_MAX else np.int64)
         X = sp.csr_array((self.n_rows, d))
-        X.data = self._settle("data", np.dtype(np.float64), np.dtype(np.float64), 0)
-        X.indices = self._settle("indices", np.dtype(np.int32), kind, int(not self.from_zero))
-        X.indptr = self._settle("indptr", np.dtype(np.int64), kind, 0)
-        X.has_sorted_indices = X.has_canonical_format = True  # else scipy reads all to find out
+        X.data = self._mapped("data", np.dtype(np.float64), np.dtype(np.float64), 0)
+        X.indices = self._mapped("indices", np.dtype(np.int32), kind, int(not self.from_zero))
+        X.indptr = self._mapped("indptr", np.dtype(np.int64), kind, 0)
+        X.has_sorted_indices = X.has_canonical_format = True  # else scipy reads all to check
         return X
 
-    def _settle(
+    def _mapped(
         self, name: str, stored: np.dtype[Any], kind: np.dtype[Any], shift: int
     ) -> np.ndarray[Any, Any]:
-        """Convert a raw file block by block, where it must change, and map the outcome."""
+        """Convert a raw file block by block, where its type or values must change, and map it."""
         raw, final = self.folder / f"{name}.raw", self.folder / name
         if stored == kind and not shift:
             raw.rename(final)

@@ -1,6 +1,7 @@
-"""Which files a name stands for: a path, a folder or a glob, on this machine or in storage.
+"""From the name of data to its files: a path, a folder, a glob or a URI of them.
 
-Names of data: paths and URIs, what they have in common, and what a message may show of them.
+A URI names files in shared or object storage. It may hold secrets, so messages never show it
+whole: ``Address`` knows which parts may be shown.
 """
 
 from __future__ import annotations
@@ -19,11 +20,16 @@ from urllib.parse import parse_qsl, quote, unquote
 from polysift.data.arrow import load_pyarrow
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # a single letter is a drive of Windows
+LOST_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^/]")
+"""A URI, and what becomes of one as a Path."""
 
-_CREDENTIALS = {
+SCHEMES = {"s3": "s3://", "gcs": "gs://", "abfs": "abfs://"}
+"""How URIs begin, by pyarrow's names of filesystems."""
+
+CREDENTIALS_HINTS = {
     "s3": " (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or s3://key:secret@...; a "
     "store that is not Amazon's needs ?endpoint_override=host:port)",
-    "gs": " (GOOGLE_APPLICATION_CREDENTIALS, or gs://anonymous@... for public data)",
+    "gs": " (GOOGLE_APPLICATIONCREDENTIALS_HINTS, or gs://anonymous@... for public data)",
     "hdfs": " (JAVA_HOME, HADOOP_HOME and CLASSPATH must lead to libjvm and libhdfs)",
 }
 
@@ -34,19 +40,24 @@ class Address:
 
     Attributes
     ----------
-    scheme, login, place, options : str
-        What comes before ``://``; user and secret up to the ``@``; host or bucket, and path; from
-        ``?`` on, where secrets may be, too.
+    scheme : str
+        What comes before ``://``.
+    login : str
+        User and secret, up to the ``@``.
+    location : str
+        Host or bucket, and path.
+    options : str
+        The query, from ``?`` on, which may hold secrets, too.
     """
 
     scheme: str = ""
     login: str = ""
-    place: str = ""
+    location: str = ""
     options: str = ""
 
     @classmethod
     def of(cls, uri: str) -> Address:
-        """Take a URI apart; where it is malformed, what may be a secret counts as one."""
+        """Parse a URI; where it is malformed, what may be a secret counts as one."""
         scheme, _, rest = uri.partition("://")
         authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
         port = authority.partition(":")[2]
@@ -56,23 +67,23 @@ class Address:
             end = rest.rindex("@") + 1
         else:
             end = len(authority) if port and not port.isdigit() else 0
-        place, mark, options = rest[end:].partition("?")
-        return cls(scheme.lower(), rest[:end], place, mark + options)
+        location, mark, options = rest[end:].partition("?")
+        return cls(scheme.lower(), rest[:end], location, mark + options)
 
     @property
     def uri(self) -> str:
-        """The whole, with the path's characters that a URI has no room for percent-encoded."""
-        host, slash, path = self.place.partition("/")
+        """The whole URI, with the characters of the path percent-encoded where it needs that."""
+        host, slash, path = self.location.partition("/")
         path = quote(path, safe="/%:@!$&'()*+,;=~")
         return f"{self.scheme}://{self.login}{host}{slash}{path}{self.options}"
 
     @property
     def shown(self) -> str:
-        """What a message may say."""
-        return f"{self.scheme}://{unquote(self.place)}"
+        """The URI as messages may show it: without login and options."""
+        return f"{self.scheme}://{unquote(self.location)}"
 
     def censor(self, text: str) -> str:
-        """Return the first line of a message of pyarrow's without what must not be shown."""
+        """Return the first line of a message of pyarrow without secrets."""
         login = self.login.removesuffix("@")
         secrets = [login, *login.split(":")] if ":" in login else []
         for name, value in parse_qsl(self.options[1:]):
@@ -86,7 +97,7 @@ class Address:
 
     def unreachable(self, name: str, error: Exception) -> OSError:
         """Return the error that says what to check; raise it ``from None``, to keep secrets."""
-        how = _CREDENTIALS.get(self.scheme or name.partition("://")[0], "")
+        how = CREDENTIALS_HINTS.get(self.scheme or name.partition("://")[0], "")
         return OSError(
             f"{name} cannot be reached: {self.censor(str(error))}. Check the address, the network "
             f"and the credentials{how}."
@@ -94,12 +105,12 @@ class Address:
 
 
 def is_remote(name: str) -> bool:
-    """Return whether a name is a URI of something that is not on this machine."""
+    """Return whether a name is a URI of data that are not on this machine."""
     return URI.match(name) is not None and not name.lower().startswith("file://")
 
 
 def local_path(name: str) -> str:
-    """Return a path on this machine, of itself or of a file:// URI."""
+    """Return the path that a file:// URI stands for; any other name is returned as it is."""
     if is_remote(name) or not URI.match(name):
         return name
     host, slash, path = name.partition("://")[2].partition("/")
@@ -114,36 +125,36 @@ def public_name(name: str) -> str:
 
 
 def identity(name: str) -> str:
-    """Return what two names have in common if they stand for the same data."""
+    """Return a canonical name: two names of the same data have the same one."""
     if not is_remote(name):
         return str(Path(local_path(name)).resolve())
     address = Address.of(name)
     return address.shown.rstrip("/") + address.options
 
 
-_LOST_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^/]")
-_PREFIXES = {"s3": "s3://", "gcs": "gs://", "abfs": "abfs://"}
-_NO_ADDRESS = Address()
+NO_ADDRESS = Address()
 
 
 @dataclass(frozen=True)
 class Storage:
-    """A filesystem of pyarrow's, with messages that name files as a user does.
+    """A filesystem of pyarrow, with messages that name files as a user does.
 
     Attributes
     ----------
     filesystem : pyarrow.fs.FileSystem
-        Where the files are.
-    prefix, address : str and Address
-        What makes a URI of a path; the URI it was opened by. Empty where there is none.
+        The filesystem.
+    prefix : str
+        What makes a URI of a path in it; empty where there is none.
+    address : Address
+        The URI that it was opened by; empty where there is none.
     """
 
     filesystem: Any
     prefix: str = ""
-    address: Address = _NO_ADDRESS
+    address: Address = NO_ADDRESS
 
     def name(self, path: str) -> str:
-        """Return how a message calls a file."""
+        """Return the name of a file in messages."""
         return self.prefix + path
 
     def info(self, what: Any, path: str) -> Any:
@@ -154,12 +165,12 @@ class Storage:
             raise self.address.unreachable(self.name(path), error) from None
 
     def children(self, folder: str, *, recursive: bool) -> list[Any]:
-        """Return the FileInfo of what is in a folder, and of what is below where asked."""
+        """Return the FileInfo of the entries of a folder; with ``recursive``, of all below it."""
         select = load_pyarrow("fs").fs.FileSelector
         return self.info(select(folder, allow_not_found=True, recursive=recursive), folder)
 
     def delivers(self, path: str) -> bool:
-        """Return whether bytes of a file come, so that what is wrong with it is in the file."""
+        """Return whether a file can be read at all, so that an error lies in its content."""
         try:
             with self.filesystem.open_input_file(path) as file:
                 file.read(1)
@@ -175,14 +186,19 @@ class FoundFiles:
     Attributes
     ----------
     paths, names : list of str
-        Where they are, and what messages call them.
+        Where they are, and their names in messages.
     storage : Storage or None
-        What the paths belong to; None is this machine.
+        Where the paths are; None is this machine.
     """
 
     paths: list[str]
     names: list[str]
     storage: Storage | None = None
+
+    @property
+    def single(self) -> Path:
+        """The file of this machine, where it is the only one, as the user named it."""
+        return Path(self.names[0])
 
 
 def find(data: str | Path, filesystem: Any = None) -> FoundFiles:
@@ -208,22 +224,22 @@ def find(data: str | Path, filesystem: Any = None) -> FoundFiles:
 
 
 def _wrap(filesystem: Any) -> Storage:
-    """Return a filesystem that a user brings, be it pyarrow's or fsspec's."""
+    """Return the storage of a filesystem of pyarrow or fsspec."""
     fs = load_pyarrow("fs").fs
     if isinstance(filesystem, fs.FileSystem):
-        return Storage(filesystem, _PREFIXES.get(filesystem.type_name, ""))
-    fsspec = sys.modules.get("fsspec")  # whoever holds one of its filesystems has imported it
+        return Storage(filesystem, SCHEMES.get(filesystem.type_name, ""))
+    fsspec = sys.modules.get("fsspec")  # imported, where one of its filesystems exists
     if fsspec is not None and isinstance(filesystem, fsspec.AbstractFileSystem):
         return Storage(fs.PyFileSystem(fs.FSSpecHandler(filesystem)))
     raise TypeError(
-        "filesystem must be a filesystem of pyarrow's or fsspec's, such as "
+        "filesystem must be a filesystem of pyarrow or fsspec, such as "
         f"pyarrow.fs.S3FileSystem(); got {type(filesystem).__name__}."
     )
 
 
 def _connect(address: Address) -> tuple[Storage, str]:
     """Return the storage of a URI, and the path in it."""
-    if not address.place.strip("/"):
+    if not address.location.strip("/"):
         raise ValueError(f"{address.shown} names no bucket, host or folder.")
     fs = load_pyarrow("fs").fs
     try:
@@ -263,7 +279,7 @@ def _find_here(pattern: str) -> list[str]:
         found = [pattern]
     elif glob.has_magic(pattern):
         found, missing = _matching_here(pattern), f"No file matches {pattern}."
-    elif _LOST_SLASH.match(pattern):
+    elif LOST_SLASH.match(pattern):
         missing += " Pass a URI as text; as a Path it loses a slash."
     return _some(found, missing)
 
@@ -316,7 +332,7 @@ def _below_there(storage: Storage, folder: str) -> Iterator[Any]:
 def _matching_there(storage: Storage, pattern: str) -> Iterator[Any]:
     """Yield the files that match a glob, or are in folders that do."""
     parts = pattern.split("/")
-    fixed = next(place for place, part in enumerate(parts) if glob.has_magic(part))
+    fixed = next(i for i, part in enumerate(parts) if glob.has_magic(part))
     for info in _walk(storage, "/".join(parts[:fixed]), parts[fixed:]):
         if info.is_file:
             yield info

@@ -10,41 +10,38 @@ from typing import Any
 
 import numpy as np
 
-from polysift.data.columns import Roles, resolve_names
+from polysift.data.columns import resolve_names
+from polysift.data.formats import OpenOptions
+from polysift.data.locations import FoundFiles
 from polysift.data.source import ArraySource, DataSource, find_name
 from polysift.runtime.outputs import TemporaryFolder
 
 
-def map_npy(path: Path) -> Any:
-    """Return an ``.npy`` file as an array that stays on disk."""
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path} is not a readable .npy file: {error}") from error
+def open_npy(found: FoundFiles, options: OpenOptions) -> DataSource:
+    """Return the matrix of an ``.npy`` file as a source; its columns have positions only."""
+    X, where = _map_npy(found.single), str(found.single)
+    if X.ndim != 2:
+        raise ValueError(f"{where} must hold a matrix (rows x columns); its shape is {X.shape}.")
+    _refuse_non_numeric(X, where)
+    names = [str(j) for j in range(X.shape[1])]
+    features, y, w = resolve_names(names, where, options.roles)
+    take = None if features == names else np.array([int(name) for name in features])
+    labels = None if y is None else np.array(X[:, int(y)])
+    weights = None if w is None else np.array(X[:, int(w)], dtype=float)
+    return ArraySource(X, None, labels, weights, take=take, file=where)
 
 
-def open_npz(path: Path, roles: Roles) -> DataSource:
+def open_npz(found: FoundFiles, options: OpenOptions) -> DataSource:
     """Return the arrays of an ``.npz`` file as a source."""
-    folder = TemporaryFolder()
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [name for name in archive.namelist() if name.endswith(".npy")]
-            names = [name.removesuffix(".npy") for name in members]
-            arrays = {name: _map_member(archive, path, name, folder.path) for name in names}
-    except (zipfile.BadZipFile, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a readable .npz file: {error}") from error
+    path, roles, folder = found.single, options.roles, TemporaryFolder()
+    arrays = _map_arrays(path, folder.path)
+    names = list(arrays)
     y_name = roles.target if roles.target is not None else ("y" if "y" in arrays else None)
     labels, weights = (
         None if name is None else arrays[names[find_name(str(name), names, str(path))]]
         for name in (y_name, roles.weight)
     )
-    tables = [name for name in names if arrays[name].ndim >= 2]
-    chosen = "X" if "X" in tables else tables[0] if len(tables) == 1 else None
-    if chosen is None:
-        raise ValueError(
-            f"{path} must hold one array of two dimensions, or one that is named X; its arrays are "
-            f"{', '.join(f'{name} {arrays[name].shape}' for name in names)}."
-        )
+    chosen = _matrix_name(path, arrays)
     X = arrays[chosen].reshape(len(arrays[chosen]), -1)
     for name, values in ((y_name, labels), (roles.weight, weights)):
         if values is not None and values.shape != (len(X),):
@@ -52,20 +49,46 @@ def open_npz(path: Path, roles: Roles) -> DataSource:
                 f"{path}: {name} has shape {values.shape}, but {chosen} has {len(X)} rows."
             )
     _refuse_non_numeric(X, f"{path}: {chosen}")
-    places = [str(j) for j in range(X.shape[1])]
+    positions = [str(j) for j in range(X.shape[1])]
     own = replace(roles, target=None, weight=None)  # which are arrays beside this one
-    features, _, _ = resolve_names(places, f"{path}: {chosen}", own)
-    take = None if features == places else np.array([int(name) for name in features])
+    features, _, _ = resolve_names(positions, f"{path}: {chosen}", own)
+    take = None if features == positions else np.array([int(name) for name in features])
     disk = sum(file.stat().st_size for file in folder.path.iterdir())
     w = None if weights is None else np.asarray(weights, dtype=float)
     return ArraySource(X, None, labels, w, take=take, owner=folder, disk=disk, file=str(path))
 
 
+def _matrix_name(path: Path, arrays: dict[str, Any]) -> str:
+    """Return the name of the array of the features: X, or the only one that is a matrix."""
+    matrices = [name for name, array in arrays.items() if array.ndim >= 2]
+    if "X" in matrices:
+        return "X"
+    if len(matrices) != 1:
+        raise ValueError(
+            f"{path} must hold one array of two dimensions, or one that is named X; its arrays are "
+            f"{', '.join(f'{name} {array.shape}' for name, array in arrays.items())}."
+        )
+    return matrices[0]
+
+
+def _map_arrays(path: Path, folder: Path) -> dict[str, Any]:
+    """Map all arrays of an archive; ``folder`` holds those that are compressed."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = [name for name in archive.namelist() if name.endswith(".npy")]
+            names = [name.removesuffix(".npy") for name in members]
+            return {name: _map_member(archive, path, name, folder) for name in names}
+    except (zipfile.BadZipFile, EOFError, OSError) as error:
+        raise ValueError(f"{path} is not a readable .npz file: {error}") from error
+
+
 def _map_member(archive: zipfile.ZipFile, path: Path, name: str, folder: Path) -> Any:
-    """Map an array of an archive; one that is compressed is unpacked into the folder first."""
+    """Map an array of an archive; a compressed one is unpacked into the folder first."""
     info = archive.getinfo(f"{name}.npy")
     if info.compress_type == zipfile.ZIP_STORED:
         with archive.open(info) as member, open(path, "rb") as file:
+            # The data follow the local header: 30 bytes, the last four of which are the lengths of
+            # the name and of the extra field that come after it.
             file.seek(info.header_offset + 26)
             lengths = np.frombuffer(file.read(4), dtype="<u2")
             begin = info.header_offset + 30 + int(lengths.sum())
@@ -83,20 +106,15 @@ def _map_member(archive: zipfile.ZipFile, path: Path, name: str, folder: Path) -
     unpacked = folder / f"{len(list(folder.iterdir()))}.npy"
     with archive.open(info) as member, open(unpacked, "wb") as file:
         shutil.copyfileobj(member, file)
-    return map_npy(unpacked)
+    return _map_npy(unpacked)
 
 
-def matrix_source(X: Any, where: str, roles: Roles) -> DataSource:
-    """Return a source over a matrix whose columns have positions only."""
-    if X.ndim != 2:
-        raise ValueError(f"{where} must hold a matrix (rows x columns); its shape is {X.shape}.")
-    _refuse_non_numeric(X, where)
-    names = [str(j) for j in range(X.shape[1])]
-    features, y, w = resolve_names(names, where, roles)
-    take = None if features == names else np.array([int(name) for name in features])
-    labels = None if y is None else np.array(X[:, int(y)])
-    weights = None if w is None else np.array(X[:, int(w)], dtype=float)
-    return ArraySource(X, None, labels, weights, take=take, file=where)
+def _map_npy(path: Path) -> Any:
+    """Return an ``.npy`` file as an array that stays on disk."""
+    try:
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise ValueError(f"{path} is not a readable .npy file: {error}") from error
 
 
 def _refuse_non_numeric(X: Any, where: str) -> None:

@@ -1,6 +1,7 @@
-"""Sources: rows that can be read again and again, in order, a run of them at a time.
+"""Sources: rows that can be read repeatedly, in order, one part at a time.
 
-Arrays as a source, and a training set: a source with its labels and weights.
+``DataSource`` is the interface, ``ArraySource`` the one over arrays, and ``TrainingSet`` a source
+with class numbers and weights.
 """
 
 from __future__ import annotations
@@ -18,35 +19,42 @@ from polysift.data.labels import Encoding
 from polysift.runtime.parallel import Span, shard_spans
 from polysift.runtime.types import Block, FloatArray, IntArray
 
+Rows = slice | IntArray
+"""Some rows of the data, by a slice or by their numbers."""
+
+SHOWN_NAMES = 20
+"""How many names of columns a message lists."""
+
 
 class DataSource(ABC):
-    """Rows in the place of ``X``, with their labels and weights where they have any.
+    """Rows, with labels and weights where they have any; it takes the place of ``X``.
 
-    A pass over the data reads one part after the other (``stream``), in one thread; whoever works
-    on a part turns it into numbers (``rows``, ``labels``, ``weights``), in any thread.
+    A pass over the data reads one part after the other (``stream``), in one thread; a part is
+    converted to arrays (``rows``, ``labels``, ``weights``) in any thread.
 
     Attributes
     ----------
     n_rows, n_features : int
-        The shape.
+        The numbers of rows and of features.
     dtype : dtype
         float32 or float64.
     names : tuple of str, or None
         The names of the features.
     has_labels, has_weights : bool
-        Whether it brings labels, and weights.
+        Whether it has labels, and weights.
     sparse : bool
         Whether its rows are CSR.
     target : str
-        How a message calls the labels.
+        The name of the labels in messages.
     origin : str or None
         The file, or the first of several.
     disk : int
-        Bytes of temporary files behind it.
+        Bytes of temporary files that hold it.
     unit_bytes, first_unit : int
-        The bytes of the largest run of rows that is decoded at once, and the rows of the first.
+        The size of the largest run of rows that is decoded at once, in bytes, and that of the first
+        one, in rows.
     first_row : int
-        The number of its first row in the data it was cut from.
+        The number of its first row in the data that it was cut from.
 
     Examples
     --------
@@ -56,6 +64,11 @@ class DataSource(ABC):
     >>> source = open_data(frame, target="y")
     >>> source.n_rows, source.n_features, source.names, source.has_labels
     (2, 2, ('a', 'b'), True)
+    >>> [(source.rows(part), source.labels(part).tolist()) for span, part in source.parts()]
+    [(array([[1., 3.],
+           [2., 4.]]), ['no', 'yes'])]
+    >>> source.select(["b"]).names
+    ('b',)
     """
 
     n_rows: int
@@ -75,190 +88,74 @@ class DataSource(ABC):
 
     @abstractmethod
     def stream(self, spans: Iterable[Span]) -> Iterator[Any]:
-        """Yield the part of each span; spans ascend.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from polysift import open_data
-        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
-        >>> source = open_data(frame, target="y")
-        >>> [len(source.rows(part)) for part in source.stream([(0, 1), (1, 2)])]
-        [1, 1]
-        """
+        """Yield the part of each span; the spans must ascend."""
 
     @abstractmethod
     def rows(self, part: Any) -> Block:
-        """Return the rows of a part, which the caller must not write to.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from polysift import open_data
-        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
-        >>> source = open_data(frame, target="y")
-        >>> [source.rows(part) for span, part in source.parts()]
-        [array([[1., 3.],
-               [2., 4.]])]
-        """
+        """Return the rows of a part, which the caller must not write to."""
 
     @abstractmethod
     def labels(self, part: Any) -> np.ndarray[Any, Any]:
-        """Return the labels of a part.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from polysift import open_data
-        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
-        >>> source = open_data(frame, target="y")
-        >>> [source.labels(part).tolist() for span, part in source.parts()]
-        [['no', 'yes']]
-        """
+        """Return the labels of a part."""
 
     @abstractmethod
     def weights(self, part: Any) -> FloatArray | None:
-        """Return the weights of a part, as they are, or None where there are none.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from polysift import open_data
-        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
-        >>> source = open_data(frame, target="y", weight="b")
-        >>> [source.weights(part) for span, part in source.parts()]
-        [array([3., 4.])]
-        """
+        """Return the weights of a part as given, or None where there are none."""
 
     @abstractmethod
     def select(self, names: Sequence[str]) -> DataSource:
-        """Return this source with the given features, in that order.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from polysift import open_data
-        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
-        >>> source = open_data(frame, target="y")
-        >>> source.select(["b"]).names
-        ('b',)
-        """
+        """Return this source with the given features, in that order."""
 
     @abstractmethod
     def cut(self, spans: list[Span]) -> DataSource:
-        """Return the rows of neighbouring shards as a source of its own, to be sent elsewhere.
+        """Return the rows of adjacent shards as a source of their own, to be sent to a worker.
 
-        It has the shards' borders, holds no other rows, and can be pickled.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from polysift import open_data
-        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
-        >>> source = open_data(frame, target="y")
-        >>> source.cut(source.shards()).n_rows
-        2
+        It has the same shard borders, holds no other rows, and can be pickled.
         """
 
     def widen(self, n_features: int) -> DataSource:
-        """Return this source with as many features, where that is possible without inventing.
+        """Return this source with ``n_features`` features, where the missing ones are known.
 
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from polysift import open_data
-        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
-        >>> source = open_data(frame, target="y")
-        >>> source.widen(3).n_features  # only sparse rows have columns that are not in the file
-        2
+        Only sparse rows have columns that do not occur in the file; other sources stay as they are.
         """
         return self
 
     def check(self) -> None:  # noqa: B027 - most sources have nothing to check
-        """Raise for a feature that is not numeric.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from polysift import open_data
-        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
-        >>> open_data(frame).check()  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ValueError: Column 'y' of the table is not numeric...
-        """
+        """Raise for a feature that is not numeric."""
 
     def column(self, index: int) -> str:
-        """Return how a message calls a feature: by its name, or by its number.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from polysift import open_data
-        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
-        >>> source = open_data(frame, target="y")
-        >>> source.column(1)
-        "column 'b'"
-        """
+        """Return the label of a feature in messages: its name, or its number."""
         return f"column {index}" if self.names is None else f"column {self.names[index]!r}"
 
     def place(self, row: int) -> str:
-        """Return how a message calls a row.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from polysift import open_data
-        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
-        >>> source = open_data(frame, target="y")
-        >>> source.place(1)
-        'row 1 (counted from 0) of the table'
-        """
+        """Return the label of a row in messages."""
         return f"row {self.first_row + row} (counted from 0)"
 
     def shards(self) -> list[Span]:
-        """Return the spans of the shards, which depend on the number of rows alone.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from polysift import open_data
-        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
-        >>> source = open_data(frame, target="y")
-        >>> source.shards()
-        [(0, 2)]
-        """
+        """Return the spans of the shards, which depend on the number of rows alone."""
         return shard_spans(self.n_rows) if self._spans is None else self._spans
 
-    def _take_place(self, spans: list[Span], whole: DataSource) -> None:
-        """Learn of which shards of which source these are the rows."""
+    def parts(self, spans: list[Span] | None = None) -> Iterator[tuple[Span, Any]]:
+        """Yield ascending spans, the shards by default, each with its part."""
+        spans = self.shards() if spans is None else spans
+        return zip(spans, self.stream(spans), strict=True)
+
+    def _cut_from(self, whole: DataSource, spans: list[Span]) -> None:
+        """Set the row numbers and shard borders of a source that is the given shards of another."""
         start = spans[0][0]
         self.first_row = whole.first_row + start
         self._spans = [(lo - start, hi - start) for lo, hi in spans]
 
-    def parts(self, spans: list[Span] | None = None) -> Iterator[tuple[Span, Any]]:
-        """Yield ascending spans, the shards by default, each with its part.
-
-        Examples
-        --------
-        >>> import pandas as pd
-        >>> from polysift import open_data
-        >>> frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0], "y": ["no", "yes"]})
-        >>> source = open_data(frame, target="y")
-        >>> [span for span, part in source.parts()]
-        [(0, 2)]
-        """
-        spans = self.shards() if spans is None else spans
-        return zip(spans, self.stream(spans), strict=True)
-
 
 def find_name(name: str, names: Sequence[str], where: str) -> int:
-    """Return the position of a column's name, or raise with the nearest names."""
+    """Return the position of a column, or raise a ValueError with the closest names."""
     if name in names:
         return list(names).index(name)
     folded = {other.casefold(): other for other in names}
     near = [folded[match] for match in get_close_matches(name.casefold(), folded, n=3)]
     hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
-    shown = ", ".join(map(repr, names[:20])) + (", ..." if len(names) > 20 else "")
+    shown = ", ".join(map(repr, names[:SHOWN_NAMES]))
+    shown += ", ..." if len(names) > SHOWN_NAMES else ""
     raise ValueError(f"There is no column {name!r} in {where}.{hint} The columns are {shown}.")
 
 
@@ -282,17 +179,13 @@ def check_finite(source: DataSource, first_row: int, block: Block) -> None:
     )
 
 
-Rows = slice | IntArray
-"""Some rows of the data, by a slice or by their numbers."""
-
-
 class ArraySource(DataSource):
     """Rows of a dense array, a memory map or a CSR matrix.
 
     Parameters
     ----------
     X : ndarray or CSR array of shape (m, d)
-        Numbers, in any memory order; what is not float32 becomes float64, a block at a time.
+        Numbers in any memory order; other types than float32 become float64, a block at a time.
     names : sequence of str, optional
         The names of the columns.
     y : ndarray of shape (m,), optional
@@ -302,7 +195,7 @@ class ArraySource(DataSource):
     take : ndarray of int, optional
         The columns that are the features; all by default.
     owner : object, optional
-        Kept alive as long as this source, such as a temporary folder.
+        An object that must live as long as this source, such as a temporary folder.
     disk : int, default=0
         Bytes in that folder.
     file : str, optional
@@ -331,7 +224,7 @@ class ArraySource(DataSource):
         self._X, self._y, self._weights, self._take, self._owner = X, y, sample_weight, take, owner
 
     def stream(self, spans: Iterable[Span]) -> Iterator[Span]:
-        """Yield the spans themselves: an array needs no reading."""
+        """Yield the spans themselves: an array need not be read."""
         yield from spans
 
     def rows(self, part: Span) -> Block:
@@ -350,9 +243,9 @@ class ArraySource(DataSource):
         return None if self._weights is None else self._weights[part[0] : part[1]]
 
     def cut(self, spans: list[Span]) -> DataSource:
-        """Return the rows of neighbouring shards as a source of its own."""
+        """Return the rows of adjacent shards as a source of their own."""
         rows = slice(spans[0][0], spans[-1][1])
-        piece = ArraySource(
+        part = ArraySource(
             self._X[rows] if sp.issparse(self._X) else np.asarray(self._X[rows]),
             self.names,
             None if self._y is None else np.asarray(self._y[rows]),
@@ -360,11 +253,11 @@ class ArraySource(DataSource):
             take=self._take,
             file=self.origin,
         )
-        piece._take_place(spans, self)
-        return piece
+        part._cut_from(self, spans)
+        return part
 
     def widen(self, n_features: int) -> DataSource:
-        """Return sparse rows with more columns, all zero: a file may lack its last features."""
+        """Return sparse rows with further columns of zeros: a file may lack the last features."""
         if not sp.issparse(self._X) or self.names is not None or n_features <= self.n_features:
             return self
         wide = type(self._X)((self.n_rows, n_features), dtype=self._X.dtype)
@@ -383,8 +276,8 @@ class ArraySource(DataSource):
         """Return this source with the given features, in that order."""
         if self.names is None or tuple(names) == self.names:
             return self
-        places = [find_name(name, self.names, "the data") for name in names]
-        take = np.array(places) if self._take is None else self._take[places]
+        positions = [find_name(name, self.names, "the data") for name in names]
+        take = np.array(positions) if self._take is None else self._take[positions]
         return ArraySource(
             self._X,
             names,
@@ -397,7 +290,7 @@ class ArraySource(DataSource):
         )
 
     def place(self, row: int) -> str:
-        """Return how a message calls a row."""
+        """Return the label of a row in messages."""
         return super().place(row) + (f" of {self.origin}" if self.origin else "")
 
 
@@ -416,12 +309,12 @@ class TrainingSet:
     weights : ndarray of shape (m,) or None
         How often each row counts; None means once.
     fold_parts : ndarray of shape (m,) or None
-        Which part of the folds each row is in, 0 to n_fold_parts - 1, or -1 for a row that takes
-        no part. None means one part for all.
+        The fold part of each row, 0 to n_fold_parts - 1, or -1 for a row in none. None means one
+        fold part for all rows.
     n_fold_parts : int
         The number of fold parts.
     encoding : Encoding or None
-        How its labels were encoded; where ``codes`` is empty, how they shall be where they are.
+        How the labels are encoded; where ``codes`` is empty, workers that hold the labels use it.
     """
 
     source: DataSource
@@ -443,14 +336,14 @@ class TrainingSet:
 
     @property
     def weighted(self) -> bool:
-        """Whether rows count differently."""
+        """Whether rows have different weights."""
         classes_differ = self.encoding is not None and self.encoding.factors is not None
         return self.weights is not None or self.source.has_weights or classes_differ
 
     def total_weight(self, without: int | None = None) -> float:
-        """Return the number of rows, each counted as often as its weight says.
+        """Return the sum of the rows' weights.
 
-        Those of the fold part ``without`` do not count, nor those in no fold part.
+        Rows of the fold part ``without`` do not count, nor rows in no fold part.
         """
         if self.fold_parts is None and self.encoding is not None:
             return self.encoding.total

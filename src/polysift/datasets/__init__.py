@@ -1,4 +1,9 @@
-"""The paper's data: its synthetic problem (section V), and the real data sets by name."""
+"""The paper's data: its synthetic problem (section V), and the real data sets by name.
+
+``real`` has ``load``: ``catalogue`` describes the data sets, ``cache`` finds or fetches their
+files, ``published`` reads files as their publishers write them, and ``prepared`` reads and checks
+tables in one common form.
+"""
 
 from polysift.datasets.catalogue import NAMES, UCI
 from polysift.datasets.prepared import DatasetError

@@ -1,6 +1,7 @@
-"""Where data sets lie: the data folder, and the cache, whose files are checked when read again.
+"""The files of data sets: in the data folder, in the cache, or fetched from their public sources.
 
-Files of the public sources, fetched into a folder: from archives of UCI, or from OpenML.
+What was fetched, and what was slow to parse, is kept in the cache with a note of its digest, and
+checked when it is read again. Public sources are archives of UCI, and OpenML.
 """
 
 from __future__ import annotations
@@ -23,14 +24,26 @@ from urllib.request import Request, urlopen
 
 from polysift.datasets.catalogue import Entry
 from polysift.datasets.prepared import Content, DatasetError, digest, write_prepared
-from polysift.runtime.outputs import CHUNK
+from polysift.runtime.outputs import CHUNK_BYTES
 from polysift.runtime.progress import Monitor
 
 PREPARED = (".parquet", ".npz")
 """The endings of prepared files."""
 
-WORTH_KEEPING = 8 << 20
-"""Bytes of published text from which on its content is kept, so as not to parse it again."""
+MIN_KEPT_BYTES = 8 << 20
+"""The size of published text from which its content is kept, so that it is parsed once."""
+
+OPENML = "https://www.openml.org/api/v1/json/data/"
+"""Where OpenML describes a data set: the address of its file, and its MD5."""
+
+DOWNLOAD_BYTES = 1 << 18
+"""How much is fetched at a time."""
+
+MAX_FILE_BYTES = 1 << 33
+"""The size of a file from which it is refused; the largest published one has a third of that."""
+
+TIMEOUT_SECONDS = 60.0
+"""How long a server may be silent."""
 
 
 def data_folder() -> Path | None:
@@ -40,7 +53,7 @@ def data_folder() -> Path | None:
 
 
 def cache_folder() -> Path:
-    """Return the folder for what was fetched: POLYSIFT_CACHE, or the platform's."""
+    """Return the cache: the folder that POLYSIFT_CACHE names, or the platform's."""
     if named := os.environ.get("POLYSIFT_CACHE"):
         return Path(named).expanduser()
     home = Path.home()
@@ -54,7 +67,7 @@ def cache_folder() -> Path:
 
 
 def candidates(entry: Entry) -> list[tuple[str, ...]]:
-    """Return the names of files a data set may lie in, each tuple together, the best first."""
+    """Return the names of files that may hold a data set, each tuple together, best first."""
     return [*((f"{entry.name}{ending}",) for ending in PREPARED), *entry.files]
 
 
@@ -69,19 +82,19 @@ def find_files(entry: Entry) -> tuple[Path, ...] | None:
                     return paths
             except OSError as error:
                 raise DatasetError(
-                    f"{folder} cannot be looked into: {error}. Change its permissions, or point "
-                    f"{'POLYSIFT_DATA' if folder == data else 'POLYSIFT_CACHE'} elsewhere."
+                    f"{folder} cannot be read: {error}. Change its permissions, or set "
+                    f"{'POLYSIFT_DATA' if folder == data else 'POLYSIFT_CACHE'} to another folder."
                 ) from error
     return None
 
 
 def is_prepared(path: Path, entry: Entry) -> bool:
-    """Tell whether a file that was found is a prepared one, not a published one."""
+    """Return whether a file that was found is a prepared one, not a published one."""
     return path.name in {f"{entry.name}{ending}" for ending in PREPARED}
 
 
 def temporary_folder() -> TemporaryDirectory[str]:
-    """Make a folder in the cache, which goes with the ``with`` statement; or raise an OSError."""
+    """Return a folder in the cache that is removed after a ``with`` statement."""
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     return TemporaryDirectory(dir=cache, prefix=".fetching-")
@@ -90,28 +103,28 @@ def temporary_folder() -> TemporaryDirectory[str]:
 def keep(stem: str, content: Content, sha: str, source: str, origin: Any = None) -> None:
     """Keep the content of a data set in the cache, with a note of its digest.
 
-    What cannot be kept is no error: the data are there, and can be had again.
+    That it cannot be kept is a warning, not an error: the data are loaded.
     """
     note = {"sha256": sha, "source": source, "origin": origin}
     try:
-        with temporary_folder() as temporary:  # its name is unique: others may keep the same
+        with temporary_folder() as temporary:  # a unique one: other processes may do the same
             written = write_prepared(Path(temporary), stem, content)
             described = written.with_suffix(".json")
             described.write_text(json.dumps(note, indent=1))
             path = cache_folder() / written.name
-            _note_of(path).unlink(missing_ok=True)  # a file without a note is never in the wrong
+            _note_of(path).unlink(missing_ok=True)  # a file without a note is not checked
             os.replace(written, path)
             os.replace(described, _note_of(path))
     except OSError as error:
         warnings.warn(
-            f"{stem} could not be kept in {cache_folder()}: {error}. Free space there, or point "
-            "POLYSIFT_CACHE elsewhere.",
+            f"{stem} could not be kept in {cache_folder()}: {error}. Free space there, or set "
+            "POLYSIFT_CACHE to another folder.",
             stacklevel=4,
         )
 
 
 def check_kept(path: Path, content: Content) -> str | None:
-    """Return the digest of a file that the cache has a note of; raise if the note disagrees."""
+    """Return the digest of a file of the cache that has a note; raise if they differ."""
     note = _read_note(path) if path.parent == cache_folder() else {}
     if "sha256" not in note:
         return None
@@ -125,7 +138,7 @@ def check_kept(path: Path, content: Content) -> str | None:
 
 
 def parsed_copy(entry: Entry, paths: Sequence[Path]) -> Path | None:
-    """Return the kept content of published files, unless they have changed since."""
+    """Return the file with the kept content of published files, unless those have changed."""
     for ending in PREPARED:
         path = cache_folder() / f"{parsed_stem(entry)}{ending}"
         if path.is_file() and _read_note(path).get("origin") == origin_of(paths):
@@ -134,12 +147,12 @@ def parsed_copy(entry: Entry, paths: Sequence[Path]) -> Path | None:
 
 
 def parsed_stem(entry: Entry) -> str:
-    """Return the name of the kept content of published files, which never is found as such."""
+    """Return the name of the kept content of published files; ``find_files`` does not find it."""
     return f"{entry.name}.parsed"
 
 
 def origin_of(paths: Sequence[Path]) -> list[list[Any]]:
-    """Return what tells whether files are still the same."""
+    """Return paths, sizes and times of change, by which changed files are recognised."""
     found = [(path.resolve(), path.stat()) for path in paths]
     return [[str(path), facts.st_size, facts.st_mtime_ns] for path, facts in found]
 
@@ -156,19 +169,6 @@ def _read_note(path: Path) -> dict[str, Any]:
     return note if isinstance(note, dict) else {}
 
 
-OPENML = "https://www.openml.org/api/v1/json/data/"
-"""Where OpenML describes a data set: the address of its file, and its MD5."""
-
-PIECE = 1 << 18
-"""Bytes that are fetched at a time."""
-
-LARGEST = 1 << 33
-"""Bytes of the largest file that is taken; the largest published one has a third of that."""
-
-TIMEOUT = 60.0
-"""Seconds without an answer after which a server counts as silent."""
-
-
 def fetch_published(entry: Entry, folder: Path, *, show: bool) -> tuple[Path, ...]:
     """Fetch the published files of a data set into a folder, or raise a DatasetError."""
     paths = tuple(folder / name for name in entry.files[0])
@@ -178,11 +178,12 @@ def fetch_published(entry: Entry, folder: Path, *, show: bool) -> tuple[Path, ..
         archive = folder / "archive.zip"
         download(entry.address, archive, show=show)
         _unpack(archive, paths, entry.address)
-        archive.unlink()  # the largest ones are of gigabytes
+        archive.unlink()  # the largest ones have gigabytes
     return paths
 
 
 def _fetch_openml(number: int, path: Path, *, show: bool) -> None:
+    """Fetch a file from OpenML, and check its MD5."""
     # Not with scikit-learn's fetch_openml: it has no timeout, shows no progress, asks again and
     # again when there is no network, and needs pandas for files of the size of MNIST.
     address = f"{OPENML}{number}"
@@ -193,8 +194,8 @@ def _fetch_openml(number: int, path: Path, *, show: bool) -> None:
         url, expected = str(facts["url"]), str(facts["md5_checksum"])
     except (ValueError, KeyError, TypeError) as error:
         raise DatasetError(f"{address} does not describe a data set.") from error
-    if not url.startswith(("https://", "http://")):  # a file of this machine, say
-        raise DatasetError(f"{address} announces a file at {url!r}, which is no web address.")
+    if not url.startswith(("https://", "http://")):  # such as a file of this machine
+        raise DatasetError(f"{address} announces a file at {url!r}, which is not a web address.")
     download(url, path, show=show)
     with path.open("rb") as file:
         found = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
@@ -203,22 +204,22 @@ def _fetch_openml(number: int, path: Path, *, show: bool) -> None:
 
 
 def download(url: str, path: Path, *, show: bool) -> None:
-    """Fetch a file, or raise a DatasetError that says why it could not be."""
+    """Fetch a file, or raise a DatasetError with the reason."""
     request = Request(url, headers={"User-Agent": "polysift"})
     try:
-        with _ask(urlopen, request, timeout=TIMEOUT) as answer, path.open("wb") as file:
+        with _ask(urlopen, request, timeout=TIMEOUT_SECONDS) as answer, path.open("wb") as file:
             total: int | None = answer.length
             with Monitor(show=show) as m, m.task(f"fetching {url}", total, "bytes") as advance:
-                while chunk := _ask(answer.read, PIECE):
+                while chunk := _ask(answer.read, DOWNLOAD_BYTES):
                     file.write(chunk)
                     advance(len(chunk))
-                    if file.tell() > LARGEST:
-                        raise DatasetError(f"{url} has more than {LARGEST:,} bytes.")
+                    if file.tell() > MAX_FILE_BYTES:
+                        raise DatasetError(f"{url} has more than {MAX_FILE_BYTES:,} bytes.")
             received = file.tell()
     except HTTPError as error:
         error.close()
         raise DatasetError(f"{url} answers {error.code} ({error.reason}).") from error
-    except (URLError, http.client.HTTPException, ValueError) as error:  # the last: of a bad url
+    except (URLError, http.client.HTTPException, ValueError) as error:  # ValueError: a bad URL
         reason = getattr(error, "reason", None) or error
         raise DatasetError(f"{url} cannot be reached, or broke off: {reason!r}.") from error
     if total is not None and received != total:
@@ -226,17 +227,17 @@ def download(url: str, path: Path, *, show: bool) -> None:
 
 
 def _ask(call: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Return what a call returns; what fails is the network, and not the disk written to."""
+    """Return the result of a call; an OSError becomes a URLError, unlike errors of the disk."""
     try:
         return call(*args, **options)
-    except URLError:  # also: what the server answers instead
+    except URLError:  # also an HTTPError
         raise
     except OSError as error:
         raise URLError(error) from error
 
 
 def _unpack(archive: Path, paths: tuple[Path, ...], url: str) -> None:
-    """Unpack some files of an archive, whatever folders it has them in."""
+    """Unpack some files of an archive, from any of its folders."""
     try:
         with zipfile.ZipFile(archive) as file:
             members = {Path(name).name: name for name in reversed(file.namelist())}
@@ -246,9 +247,9 @@ def _unpack(archive: Path, paths: tuple[Path, ...], url: str) -> None:
                         f"{url} holds no {path.name}; its files are {', '.join(sorted(members))}."
                     )
                 size = file.getinfo(members[path.name]).file_size
-                if size > LARGEST:  # what is unpacked never is more than is announced
+                if size > MAX_FILE_BYTES:  # zipfile unpacks no more than is announced
                     raise DatasetError(f"{url} announces {size:,} bytes of {path.name}.")
                 with file.open(members[path.name]) as source, path.open("wb") as target:
-                    shutil.copyfileobj(source, target, CHUNK)
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # also: encrypted
-        raise DatasetError(f"{url} is not a sound zip archive: {error}.") from error
+                    shutil.copyfileobj(source, target, CHUNK_BYTES)
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # or encrypted
+        raise DatasetError(f"{url} is not a valid zip archive: {error}.") from error

@@ -1,4 +1,4 @@
-"""The real data sets of the paper: what they are, what its tables say, where they are published."""
+"""The catalogue of the paper's real data sets: content, sizes in its tables, public sources."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OPENML_PAGE = "https://www.openml.org/d/"
 
 @dataclass(frozen=True)
 class Printed:
-    """What the paper's tables print of a data set.
+    """The facts of a data set in the paper's tables.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Printed:
     parts : tuple of int, or None
         Rows for training, validation and test.
     ordered : bool
-        Whether the published order of the rows makes these parts.
+        Whether the published order of the rows defines these parts.
     """
 
     table: str
@@ -45,16 +45,16 @@ class Entry:
     Attributes
     ----------
     name, title : str
-        What ``load`` calls it, and what its publisher does.
+        The name that ``load`` takes, and the publisher's title.
     positive : str
-        What the label +1 stands for.
+        The meaning of the label +1.
     features : tuple of str
-        The names of the attributes, those that ``load`` returns.
+        The names of the attributes that ``load`` returns.
     files : tuple of tuples of str
         The names under which it is published; each tuple is a set of files that suffices. The first
         one is what the public source has.
     printed : Printed or None
-        What the paper prints.
+        The paper's facts.
     counts : tuple of int, or None
         The published rows of the classes -1 and +1.
     aliases : tuple of str
@@ -66,13 +66,13 @@ class Entry:
     single : bool
         Whether single precision holds its values: it was published so, or they are small integers.
     drop : tuple of str
-        Columns that are no attributes.
+        Columns that are not attributes.
     digests : tuple of str, or None
         Of the published content: in its order, and of the rows in any order.
     reasons : mapping of str to str
         Why "rows", "attributes" or "majority" differ from what the paper prints.
     notes : tuple of str
-        What else a user must know.
+        Further remarks for users.
     """
 
     name: str
@@ -98,7 +98,7 @@ class Entry:
 
     @property
     def address(self) -> str | None:
-        """Where it can be had."""
+        """The address of its public source."""
         if self.openml is not None:
             return f"{OPENML_PAGE}{self.openml}"
         return None if self.archive is None else f"{UCI_ARCHIVE}{self.archive}"

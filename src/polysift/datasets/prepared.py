@@ -1,6 +1,7 @@
-"""Real data sets as prepared files: one table with -1 and +1 as labels, and its digests.
+"""Prepared data sets: tables of one common form, and how they compare with the published ones.
 
-Whether data are what was published, and how they compare with what the paper prints.
+A prepared file is a table of attributes and labels -1 and +1, as Parquet or .npz. Its content is
+compared with the published data (``deviations``) and with the paper (``printed_differences``).
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ from polysift.runtime.types import FloatArray, IntArray
 TARGET = "target"
 """The column of the labels."""
 
-DIGESTED = 1 << 16
-"""Rows that are digested or written at a time."""
+BLOCK_ROWS = 1 << 16
+"""Rows that are read, written or digested at a time."""
 
-BAD_ARCHIVE = (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
-"""What numpy raises where a file is no .npz file, or a damaged one."""
+NPZ_ERRORS = (ValueError, TypeError, OSError, EOFError, zipfile.BadZipFile, zlib.error)
+"""What numpy raises for a file that is not an .npz file, or is damaged."""
+
+SHOWN_NAMES = 9
+"""How many names of columns a message lists."""
 
 
 class DatasetError(OSError):
@@ -68,11 +72,11 @@ def read_prepared(path: Path, entry: Entry) -> Content:
 
 
 def check_finite(content: Content, source: str) -> Content:
-    """Return the content; or raise a DatasetError that names what is not a finite number."""
+    """Return the content; or raise a DatasetError that names a value that is not finite."""
     for rows in _spans(len(content.X)):
         finite = np.isfinite(content.X[rows])
         if not finite.all():
-            at, j = (int(place) for place in np.argwhere(~finite)[0])
+            at, j = map(int, np.argwhere(~finite)[0])
             what = "a NaN or nothing" if np.isnan(content.X[rows][at, j]) else "an infinity"
             raise DatasetError(
                 f"{source}: the attribute {content.names[j]!r} holds {what} in row "
@@ -95,14 +99,15 @@ def _read_parquet(path: Path, entry: Entry) -> Content:
                 )
             names = _attributes([name for name in present if name != TARGET], path, entry)
             if TARGET not in present:
+                more = ", ..." if len(present) > SHOWN_NAMES else ""
                 raise DatasetError(
                     f"{path} must have a column {TARGET!r} with the labels; its columns are "
-                    f"{', '.join(present[:9])}{', ...' if len(present) > 9 else ''}."
+                    f"{', '.join(present[:SHOWN_NAMES])}{more}."
                 )
             X = np.empty((file.metadata.num_rows, len(names)), dtype=_dtype(entry))
             y = np.empty(len(X))
             begin = 0
-            for batch in file.iter_batches(DIGESTED, columns=[*names, TARGET]):
+            for batch in file.iter_batches(BLOCK_ROWS, columns=[*names, TARGET]):
                 end = begin + len(batch)
                 for j, name in enumerate(names):
                     X[begin:end, j] = _numbers(batch, name, path)
@@ -136,7 +141,7 @@ def _read_npz(path: Path, entry: Entry) -> Content:
         # numpy itself leaves a damaged file open.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in ("X", "y", "names") if name in archive}
-    except BAD_ARCHIVE as error:
+    except NPZ_ERRORS as error:
         raise DatasetError(
             f"{path} is not a readable .npz file: {error}. Replace or delete it."
         ) from error
@@ -144,7 +149,7 @@ def _read_npz(path: Path, entry: Entry) -> Content:
 
 
 def from_arrays(arrays: dict[str, Any], path: Path, entry: Entry) -> Content:
-    """Return the content of a file of arrays: X, y, and where they are there, names."""
+    """Return the content of a file of arrays: X, y, and names, where it has them."""
     if missing := [name for name in ("X", "y") if name not in arrays]:
         raise DatasetError(
             f"{path} must hold arrays X and y; it has no {' and no '.join(missing)}."
@@ -171,7 +176,7 @@ def from_arrays(arrays: dict[str, Any], path: Path, entry: Entry) -> Content:
 
 
 def _attributes(present: list[str], path: Path, entry: Entry) -> list[str]:
-    """Return the columns that are attributes: the catalogue's where they are all there."""
+    """Return the columns that are attributes: the catalogue's, where all of them are present."""
     if set(entry.features) <= set(present):
         return list(entry.features)
     names = [name for name in present if name not in entry.drop]
@@ -185,7 +190,7 @@ def _dtype(entry: Entry) -> Any:
 
 
 def write_prepared(folder: Path, stem: str, content: Content) -> Path:
-    """Write a table into a folder, as Parquet where pyarrow is there, else as .npz."""
+    """Write a table into a folder, as Parquet where pyarrow is installed, else as .npz."""
     try:
         pa = load_pyarrow("parquet")
     except ImportError:
@@ -226,7 +231,7 @@ def unordered_digest(content: Content) -> str:
 
 
 def _spans(n_rows: int) -> Iterator[slice]:
-    return (slice(begin, begin + DIGESTED) for begin in range(0, n_rows, DIGESTED))
+    return (slice(begin, begin + BLOCK_ROWS) for begin in range(0, n_rows, BLOCK_ROWS))
 
 
 def count_classes(y: IntArray) -> tuple[int, int]:
@@ -236,9 +241,9 @@ def count_classes(y: IntArray) -> tuple[int, int]:
 
 
 def deviations(entry: Entry, content: Content, sha: str | None = None) -> tuple[str, ...]:
-    """Say in sentences how data differ from the published ones; what is missing is not known.
+    """Return sentences on how data differ from the published ones, as far as those are known.
 
-    The order of the rows is not part of that: publishers do not agree on it.
+    The order of the rows does not count: publishers do not agree on it.
     """
     found = []
     counts, width = count_classes(content.y), content.X.shape[1]
@@ -260,7 +265,7 @@ def deviations(entry: Entry, content: Content, sha: str | None = None) -> tuple[
 
 
 def printed_differences(entry: Entry, content: Content) -> tuple[str, ...]:
-    """Say in sentences where published data differ from what the paper's tables print."""
+    """Return sentences on where published data differ from the paper's tables."""
     if entry.printed is None:
         return ()
     printed, (m, d) = entry.printed, content.X.shape
@@ -297,7 +302,7 @@ def _reason(entry: Entry, what: str) -> str:
 def fixed_split(
     entry: Entry, m: int
 ) -> tuple[tuple[IntArray, IntArray, IntArray] | None, tuple[str, ...]]:
-    """Return the paper's split, where the order of the rows makes it, and what to say of it."""
+    """Return the paper's split, where the order of the rows defines it, and remarks on it."""
     printed = entry.printed
     if printed is None or printed.parts is None or not printed.ordered:
         return None, ()

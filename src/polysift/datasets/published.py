@@ -18,19 +18,22 @@ from typing import Any
 import numpy as np
 
 from polysift.datasets.catalogue import Entry
-from polysift.datasets.prepared import BAD_ARCHIVE, Content, DatasetError, check_finite, from_arrays
+from polysift.datasets.prepared import NPZ_ERRORS, Content, DatasetError, check_finite, from_arrays
 from polysift.runtime.types import FloatArray, IntArray
 
 BLOCK_VALUES = 1 << 21
-"""Numbers that are parsed at a time."""
+"""How many numbers are parsed at a time."""
+
+FIRST_ROWS = 1024
+"""The rows that a growing array begins with."""
 
 Report = Callable[[int], None]
-"""Is told how many more rows have been read."""
+"""Takes the number of further rows that have been read."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How a text file is laid out.
+    """The layout of a text file.
 
     Attributes
     ----------
@@ -40,11 +43,11 @@ class Layout:
     positive, negative : tuple of int
         The values of the label that stand for +1 and for -1.
     delimiter : str or None
-        What separates fields; None is white space.
+        The character between fields; None is white space.
     codes : mapping of int to str
         Columns of letters, and these letters in the order of their codes 0, 1, ...
     keep : callable, or None
-        Takes a line, says whether it belongs to the data set.
+        Takes a line, returns whether it belongs to the data set.
     """
 
     first: int = 0
@@ -106,15 +109,15 @@ def _read(paths: Sequence[Path], entry: Entry, report: Report) -> Content:
 
 
 class _Growing:
-    """Rows and labels, of a number that is known at the end.
+    """Arrays of rows and labels that grow.
 
-    The arrays are enlarged in place: the operating system moves them without a second copy.
+    They are enlarged in place: the operating system moves them without a second copy.
     """
 
     def __init__(self, width: int, dtype: Any) -> None:
         self.width, self.dtype, self._rows = width, dtype, 0
-        self._X: FloatArray = np.empty((1024, width), dtype=dtype)
-        self._y: IntArray = np.empty(1024, dtype=np.int8)
+        self._X: FloatArray = np.empty((FIRST_ROWS, width), dtype=dtype)
+        self._y: IntArray = np.empty(FIRST_ROWS, dtype=np.int8)
 
     def add(self, X: FloatArray, y: IntArray) -> None:
         end = self._rows + len(X)
@@ -153,9 +156,9 @@ def _blocks(path: Path, layout: Layout, columns: Sequence[int], dtype: Any) -> I
             done += len(block)
             yield block
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DatasetError(f"{path} is damaged or cut short: {error}. Get it again.") from error
+        raise DatasetError(f"{path} is damaged or truncated: {error}. Get it again.") from error
     except ValueError as error:
-        # numpy takes a line at a time, and counts rows now from 0, now from 1.
+        # numpy takes a line at a time, and counts rows from 0 or from 1, depending on the error.
         said = re.sub(r" at row \d+", "", str(error)).rstrip(".")
         raise DatasetError(
             f"{path}, line {lines.number:,}: {said}. Correct or replace the file."
@@ -166,9 +169,9 @@ def _blocks(path: Path, layout: Layout, columns: Sequence[int], dtype: Any) -> I
 
 
 class _FileLines:
-    """The lines of rows: without headers, comments, quotes and what is not to be kept.
+    """The lines of rows, without headers, comments, quotes and lines that are not to be kept.
 
-    ``number`` is the place of the last one in the file, counted from 1.
+    ``number`` is the number of the last one in the file, counted from 1.
     """
 
     def __init__(self, path: Path, layout: Layout) -> None:
@@ -245,7 +248,7 @@ def _read_mnist(path: Path, entry: Entry) -> Content:
     try:
         with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             parts = [(file[f"x_{part}"], file[f"y_{part}"]) for part in ("train", "test")]
-    except (KeyError, *BAD_ARCHIVE) as error:
+    except (KeyError, *NPZ_ERRORS) as error:
         raise DatasetError(
             f"{path} must be an .npz file with x_train, y_train, x_test and y_test: {error}"
         ) from error

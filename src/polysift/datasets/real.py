@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from polysift.datasets.cache import (
-    WORTH_KEEPING,
+    MIN_KEPT_BYTES,
     cache_folder,
     candidates,
     check_kept,
@@ -45,7 +45,7 @@ class Dataset:
     Attributes
     ----------
     name, title : str
-        What ``load`` calls it, and what its publisher does.
+        The name that ``load`` takes, and the publisher's title.
     X : ndarray of shape (rows, attributes)
         The rows, C-contiguous: float64, or float32 for susy, higgs and mnist38.
     y : ndarray of shape (rows,)
@@ -53,13 +53,13 @@ class Dataset:
     feature_names : tuple of str
         The names of the attributes.
     source : str
-        The files or the address they came from.
+        The files or the address that they come from.
     remarks : tuple of str
         Where these data, the published ones and what the paper prints disagree, in sentences.
     split : tuple of ndarray, or None
         The positions of the rows for training, validation and test, where the paper fixes them.
     positive : str
-        What the label +1 stands for.
+        The meaning of the label +1.
 
     Examples
     --------
@@ -93,9 +93,9 @@ def load(name: str, *, fetch: bool = True, show: bool = False) -> Dataset:
     name : str
         One of ``NAMES``, or the short name in the paper's tables; case does not matter.
     fetch : bool, default=True
-        Whether to fetch what is not at hand.
+        Whether to fetch data that are not at hand.
     show : bool, default=False
-        Whether to show on standard error how far fetching and parsing are.
+        Whether to show the progress of fetching and parsing on standard error.
 
     Returns
     -------
@@ -112,9 +112,9 @@ def load(name: str, *, fetch: bool = True, show: bool = False) -> Dataset:
     -----
     As in the paper, susy has the 8 and higgs and higgs_11k the 21 low-level attributes, which are
     the first columns of the published files. Rows are in the published order; that of some sets is
-    by class or by time, so shuffle before splitting. Content that was fetched must be the published
-    one, told by its digest or, for susy, higgs and gisette, by the sizes of its classes; files that
-    a user supplies may hold other content, which a remark tells.
+    by class or by time, so shuffle before splitting. Fetched content is checked against the
+    published one, by its digest or, for susy, higgs and gisette, by the sizes of its classes; files
+    that a user supplies may hold other content, which a remark states.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def load(name: str, *, fetch: bool = True, show: bool = False) -> Dataset:
 
 
 def available(name: str) -> bool:
-    """Tell whether ``load`` would find a data set without a network.
+    """Return whether ``load`` would find a data set without a network.
 
     Parameters
     ----------
@@ -168,13 +168,13 @@ def _read(entry: Entry, paths: Sequence[Path], *, show: bool) -> tuple[Content, 
         return content, check_kept(paths[0], content)
     copy = parsed_copy(entry, paths)
     if copy is not None:
-        # A damaged copy, or no pyarrow to read it with: the original is at hand.
+        # If the copy is damaged, or pyarrow is missing, the original is parsed.
         with suppress(DatasetError, ImportError):
             content = read_prepared(copy, entry)
             return content, check_kept(copy, content)
     content = _parse(entry, paths, show=show)
     size = sum(path.stat().st_size for path in paths)
-    if paths[0].suffix in (".npz", ".mat") or size < WORTH_KEEPING:
+    if paths[0].suffix in (".npz", ".mat") or size < MIN_KEPT_BYTES:
         return content, None
     sha = digest(content)
     keep(parsed_stem(entry), content, sha, str(paths[0]), origin_of(paths))
@@ -198,7 +198,7 @@ def _fetch(entry: Entry, source: str, *, show: bool) -> Dataset:
     except OSError as error:
         raise DatasetError(
             f"{entry.name} cannot be fetched into {cache_folder()}: {error}. Free space there, or "
-            "point POLYSIFT_CACHE elsewhere."
+            "set POLYSIFT_CACHE to another folder."
         ) from error
     sha = digest(content)
     if faults := deviations(entry, content, sha):
@@ -226,16 +226,16 @@ def _describe(entry: Entry, content: Content, source: str, sha: str | None) -> D
 
 
 def _advise(entry: Entry, tried: str) -> str:
-    """Say what was looked for and tried, where to get a data set, and where to put it."""
+    """Return the message on a missing data set: what was tried, where to get it and to put it."""
     data = data_folder()
     named = "POLYSIFT_DATA names no folder" if data is None else f"the data folder is {data}"
     if data is not None and not data.is_dir():
         named += ", which does not exist"
     files = "; ".join(" + ".join(names) for names in candidates(entry))
-    place = cache_folder() if data is None else data
+    target = cache_folder() if data is None else data
     origin = "" if entry.address is None else f"get it from {entry.address} by hand, and "
     return (
         f"{entry.name} ({entry.title}) is not at hand: {named}, and the cache is "
-        f"{cache_folder()}. {tried} To have it, {origin}put it into {place}, under one of these "
+        f"{cache_folder()}. {tried} To have it, {origin}put it into {target}, under one of these "
         f"names: {files}."
     )

@@ -21,7 +21,7 @@ from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import scaler_from_dict
 from polysift.features.survey import checked_labels, checked_weights
 from polysift.runtime.checkpoints import digest
-from polysift.runtime.parallel import SMALL_WORK, Span, usable_jobs
+from polysift.runtime.parallel import MIN_THREADED_FEATURES, Span, usable_jobs
 from polysift.runtime.parameters import check_n_jobs
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray
@@ -116,7 +116,9 @@ def scores_by_shard(
     ``show`` is whether to show progress.
     """
     n_jobs = check_n_jobs(model.n_jobs)
-    small = source.n_rows * model.n_centers_ < SMALL_WORK  # counting the cores would take longer
+    small = (
+        source.n_rows * model.n_centers_ < MIN_THREADED_FEATURES
+    )  # counting the cores would take longer
     n_threads = 1 if small else usable_jobs(n_jobs)
     results = score_shards(source, feature_map_of(model), model.coef_, n_threads, finish)
     if not show:

@@ -21,7 +21,7 @@ from typing import IO, Any, BinaryIO
 from zipfile import BadZipFile, ZipFile, ZipInfo
 
 from polysift.runtime.arrays import ArrayHeader, Sink, checked_values, fill_array, send_array
-from polysift.runtime.outputs import CHUNK, replacing
+from polysift.runtime.outputs import CHUNK_BYTES, replacing
 from polysift.runtime.types import FloatArray
 
 HEADER = "header.json"
@@ -129,7 +129,7 @@ def _file_digest(file: BinaryIO) -> bytes:
     digest = hashlib.sha256()
     left = file.seek(0, io.SEEK_END) - DIGEST_CHARACTERS
     file.seek(0)
-    while left > 0 and (chunk := file.read(min(left, CHUNK))):
+    while left > 0 and (chunk := file.read(min(left, CHUNK_BYTES))):
         left -= len(chunk)
         digest.update(chunk)
     return digest.hexdigest().encode()
@@ -225,7 +225,7 @@ class ArchiveReader:
         if info.file_size > MAX_HEADER_BYTES:
             raise ModelFileError("has a header that is too large, or too many arrays")
         with _zip_errors(), self._zip.open(info) as member:
-            text = b"".join(iter(lambda: member.read(CHUNK), b""))
+            text = b"".join(iter(lambda: member.read(CHUNK_BYTES), b""))
         _check_limits(text, len(self._members) - 1)
         try:
             header = json.loads(text, object_pairs_hook=_unique)

@@ -1,4 +1,6 @@
-"""What every room stands on: threads, memory, progress, checkpoints, output files.
+"""What every room uses: threads, memory, progress, checkpoints, output files.
 
-Nothing here knows of rows, kernels or models.
+Nothing here knows of rows, kernels or models. ``parallel`` has shards, threads, tree sums and
+scratch memory; ``outputs`` writes files and folders that appear only when complete;
+``checkpoints`` saves the state of interrupted work; ``parameters`` checks what a user passes.
 """

@@ -26,7 +26,7 @@ from typing import Any, BinaryIO, Protocol, TypeAlias
 
 import numpy as np
 
-from polysift.runtime.outputs import CHUNK, replacing
+from polysift.runtime.outputs import CHUNK_BYTES, replacing
 from polysift.runtime.types import FloatArray
 
 MAX_DIMENSIONS = 8
@@ -157,8 +157,8 @@ class ArrayHeader:
 def array_chunks(array: FloatArray) -> Iterator[memoryview]:
     """Yield the bytes of a C-ordered array, some megabytes at a time."""
     flat: Any = memoryview(array.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
-    for start in range(0, len(flat), CHUNK):
-        yield flat[start : start + CHUNK]
+    for start in range(0, len(flat), CHUNK_BYTES):
+        yield flat[start : start + CHUNK_BYTES]
 
 
 def send_array(array: Storable, *sinks: Sink) -> None:

@@ -1,4 +1,4 @@
-"""How much memory this process holds."""
+"""The resident memory of this process: its peak, and its growth during a piece of work."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-STATUS = "/proc/self/status"
+STATUS_FILE = "/proc/self/status"
+"""Where Linux reports the memory of a process."""
 
 
 def peak_memory() -> int | None:
-    """Return the largest resident size of this process so far, in bytes, where the system tells."""
+    """Return the peak resident size of this process in bytes, or None where it is not known."""
     return _peak(_status())
 
 
 def _peak(status: bytes) -> int | None:
-    peak = _field("VmHWM", status)  # getrusage counts a parent's from before this program started
+    peak = _field("VmHWM", status)  # getrusage includes the parent's peak before the exec
     if peak is not None:
         return peak
     try:
@@ -28,34 +29,35 @@ def _peak(status: bytes) -> int | None:
 
 
 def _status() -> bytes:
-    """Return what the system (Linux) tells of this process, or nothing."""
+    """Return the status of this process as Linux reports it, or nothing."""
     try:
-        with open(STATUS, "rb", buffering=0) as file:
+        with open(STATUS_FILE, "rb", buffering=0) as file:
             return file.read()
     except OSError:
         return b""
 
 
 def _field(name: str, status: bytes) -> int | None:
+    """Return a size in bytes."""
     found = re.search(rf"{name}:\s+(\d+) kB".encode(), status)
     return None if found is None else int(found[1]) * 1024
 
 
 def forget_peak() -> None:
-    """Let the peak count from now, where the system can (Linux)."""
+    """Reset the peak to the present size, where the system can (Linux)."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 class MemoryMeter:
-    """Measures by how much the process has grown at most, from when the meter was made."""
+    """Measures the peak growth of the process since the meter was made."""
 
     def __init__(self) -> None:
         status = _status()
         self._resident, self._peak = _field("VmRSS", status), _peak(status)
 
     def growth(self) -> int | None:
-        """Return bytes, or None where they cannot be told: the process was larger before."""
+        """Return bytes, or None where they are not known: the process was larger before."""
         peak = peak_memory()
         if self._resident is None or self._peak is None or peak is None or peak <= self._peak:
             return None

@@ -1,6 +1,6 @@
-"""Output files: checked before the work, and there only when complete.
+"""Output files and folders: checked before the work, and visible only when complete.
 
-Output folders: checked before the work, and there only when all their files are.
+An output is written under a hidden name beside its own, and renamed at the end.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-CHUNK = 2**22
-"""Bytes that are read, written or digested at once."""
+CHUNK_BYTES = 2**22
+"""How much is read, written or digested at once."""
+
+PART_NAME = re.compile(r"part-\d{5,}\.parquet")
+"""The names of the files in an output folder, as ``part_name`` makes them."""
 
 
 class TemporaryFolder:
@@ -29,7 +32,10 @@ class TemporaryFolder:
 
 
 def check_output(path: Any, *, overwrite: bool, endings: Sequence[str] = ()) -> Path:
-    """Return the path of a file that can be written, or raise; it may be asked to end in so."""
+    """Return the path of a file that can be written, or raise.
+
+    Where ``endings`` are given, such as ".html", the name must have one of them.
+    """
     output = Path(path)
     if endings and output.suffix.lower() not in endings:
         raise ValueError(f"path must end in {' or '.join(endings)}; got {str(path)!r}.")
@@ -46,10 +52,10 @@ def check_output(path: Any, *, overwrite: bool, endings: Sequence[str] = ()) -> 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a path beside ``path`` to write to; it takes that name at the end, or goes on failure.
+    """Yield a path beside ``path`` to write to; it is renamed at the end, or removed on failure.
 
-    What was written is on disk before it takes the name, so that a crash leaves the old file or the
-    new one.
+    What was written is synchronised to disk before that, so a crash leaves the old file or the new
+    one.
     """
     partial = path.with_name(f".{path.name}.partial")  # after a kill, the next attempt reuses it
     try:
@@ -61,9 +67,6 @@ def replacing(path: Path) -> Iterator[Path]:
         partial.unlink(missing_ok=True)
 
 
-OWN = re.compile(r"part-\d{5,}\.parquet")
-
-
 def part_name(number: int, count: int) -> str:
     """Return the name of one of ``count`` files; names sort as their numbers do."""
     return f"part-{number:0{max(5, len(str(count - 1)))}}.parquet"
@@ -72,7 +75,7 @@ def part_name(number: int, count: int) -> str:
 def check_output_folder(path: Path, *, overwrite: bool) -> Path:
     """Return the path of a folder that can be written, or raise.
 
-    What is replaced is gone, so a folder with anything but numbered parts in it is never replaced.
+    A folder with anything but numbered parts in it is never replaced: its files would be lost.
     """
     if path.name in ("", ".."):
         raise ValueError(f"{path} names no folder of its own; name one that can be made.")
@@ -89,7 +92,8 @@ def check_output_folder(path: Path, *, overwrite: bool) -> Path:
 
 
 def _refuse_others(folder: Path) -> None:
-    others = sorted(name for name in os.listdir(folder) if not OWN.fullmatch(name))
+    """Raise if a folder holds anything but numbered parts."""
+    others = sorted(name for name in os.listdir(folder) if not PART_NAME.fullmatch(name))
     if others:
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
         raise FileExistsError(
@@ -100,10 +104,10 @@ def _refuse_others(folder: Path) -> None:
 
 @contextmanager
 def replacing_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
-    """Give a hidden folder beside ``path``, which takes that name at the end, or goes on failure.
+    """Yield a hidden folder beside ``path``; it is renamed at the end, or removed on failure.
 
-    A folder that is there already survives until then. The hidden name is new each time: a worker
-    that an earlier attempt has left behind finds its folder gone, and spoils nothing.
+    A folder that exists already stays until then. The hidden name is unique: a worker that an
+    earlier attempt left behind does not find its folder, and cannot write into this one.
     """
     if path.is_symlink():
         path = Path(os.path.realpath(path))
@@ -121,10 +125,10 @@ def replacing_folder(path: Path, *, overwrite: bool) -> Iterator[Path]:
 
 @contextmanager
 def placing(path: Path) -> Iterator[Path]:
-    """Give a hidden path beside ``path`` to write to, which takes that name at the end.
+    """Yield a hidden path beside ``path`` to write to, which is renamed at the end.
 
-    Unlike ``replacing``, two may do the same at once: one of them whose loss was a mistake, and
-    who took its place.
+    Unlike ``replacing``, two writers may write the same file at once, since the hidden name is
+    unique: a worker that was taken for lost, and the one that repeats its task.
     """
     partial = _hidden(path, "partial")
     try:
@@ -133,17 +137,18 @@ def placing(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         os.replace(partial, path)
     finally:
-        with suppress(OSError):  # the whole folder may be gone
+        with suppress(OSError):  # the whole folder may have been removed
             partial.unlink(missing_ok=True)
 
 
 def _hidden(path: Path, what: str) -> Path:
+    """Return a unique hidden path beside a path."""
     return path.with_name(f".{path.name}.{uuid4().hex[:12]}.{what}")
 
 
 def _swap(new: Path, path: Path) -> None:
-    """Let a folder take the name of another, which goes."""
-    _refuse_others(path)  # which may have come meanwhile
+    """Rename a folder to the name of another one, and remove that."""
+    _refuse_others(path)  # files may have been added meanwhile
     old = _hidden(path, "old")
     os.rename(path, old)
     try:
@@ -155,9 +160,9 @@ def _swap(new: Path, path: Path) -> None:
 
 
 def _remove(folder: Path) -> None:
-    """Remove a folder, if it is there, though somebody may still be writing to it."""
+    """Remove a folder, if it exists, though a worker may still be writing to it."""
     gone = _hidden(folder, "gone")
-    with suppress(OSError):  # by this name, nobody makes a file there any more
+    with suppress(OSError):  # under this name, no worker adds a file any more
         os.rename(folder, gone)
         folder = gone
     shutil.rmtree(folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Checks of constructor parameters; every message names the parameter, what it takes, what came."""
+"""Checks of parameters; every message names the parameter, what is expected, and the value."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def listed(name: str, value: Any) -> list[Any]:
-    """Return several values as a list, a single one as a list of one; none at all is an error."""
+    """Return values as a list, a single value as a list of one; no value is a ValueError."""
     several = isinstance(value, list | tuple | range) or getattr(value, "ndim", 0) == 1
     values = list(value) if several else [value]
     if not values:
@@ -53,7 +53,7 @@ def listed(name: str, value: Any) -> list[Any]:
 
 
 def check_n_jobs(value: Any) -> int | None:
-    """Return None or an int other than zero."""
+    """Return None or a nonzero int, or raise a ValueError."""
     if value is None:
         return None
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value == 0:
@@ -64,7 +64,10 @@ def check_n_jobs(value: Any) -> int | None:
 
 
 def check_seed(random_state: Any) -> int:
-    """Return a seed: the given integer, or one drawn from the given or the global generator."""
+    """Return a seed: the given integer, or one drawn from the given or the global generator.
+
+    Anything else is a ValueError.
+    """
     if isinstance(random_state, Integral) and not isinstance(random_state, bool | np.bool_):
         if random_state >= 2**64:  # type: ignore[operator]
             raise ValueError(f"random_state must be below 2**64; got {random_state!r}.")

@@ -1,4 +1,4 @@
-"""The array types that signatures speak of."""
+"""The types of arrays in signatures."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy.typing as npt
 
-# The names say what an array holds; numpy's own types cannot follow float32 and float64 at once.
+# The names say what an array holds; numpy's types cannot express "float32 or float64, as given".
 FloatArray: TypeAlias = npt.NDArray[Any]
 IntArray: TypeAlias = npt.NDArray[Any]
 BoolArray: TypeAlias = npt.NDArray[Any]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import re
 import shutil
 import subprocess
@@ -15,9 +16,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from polysift.data import text as data_text
+from polysift.data import csv_files
 from polysift.data.columns import Roles
-from polysift.data.text import ParsedText, parse_csv
+from polysift.data.csv_files import parse_csv
+from polysift.data.text import ParsedText
 
 pytest.importorskip("pyarrow", reason="CSV needs polysift[files]")
 
@@ -34,7 +36,7 @@ def scratch(tmp_path_factory, monkeypatch) -> Path:
 
 @pytest.fixture
 def small_blocks(monkeypatch) -> None:
-    monkeypatch.setattr(data_text, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(csv_files, "BLOCK_BYTES", 64)
 
 
 def parse(path: Path, text: str | bytes, **options) -> ParsedText:
@@ -93,9 +95,9 @@ class TestReading:
         X, y = rng.normal(size=(300, 3)), rng.integers(0, 3, 300)
         lines = [f"{a!r},{b!r},{c!r},c{k}" for (a, b, c), k in zip(X.tolist(), y, strict=True)]
         seen = []
-        add = data_text._add_labels
+        add = csv_files._add_labels
         monkeypatch.setattr(
-            data_text,
+            csv_files,
             "_add_labels",
             lambda labels, column: (seen.append(len(column)), add(labels, column)),
         )
@@ -223,7 +225,7 @@ class TestInference:
     )
     def test_header(self, tmp_path, text, names):
         (tmp_path / "x.csv").write_text(text)
-        assert data_text.inspect_csv(tmp_path / "x.csv", None, None).names == names
+        assert csv_files.inspect_csv(tmp_path / "x.csv", None, None).names == names
 
     def test_header_given(self, csv):
         assert csv("1,2\n3,4\n", header=True).names == ("1", "2")
@@ -249,7 +251,7 @@ class TestInference:
     )
     def test_delimiter_among_others(self, tmp_path, text, mark):
         (tmp_path / "x.csv").write_text(text)
-        assert data_text.inspect_csv(tmp_path / "x.csv", None, None).delimiter == mark
+        assert csv_files.inspect_csv(tmp_path / "x.csv", None, None).delimiter == mark
 
     def test_delimiter_given(self, csv):
         assert csv("1#2\n3#4\n", delimiter="#").X.shape == (2, 2)
@@ -350,7 +352,7 @@ class TestMistakes:
         text = "\n".join(f"{a!r},{b!r}" for a, b in rng.random((2000, 2)).tolist())
         path = tmp_path / "cut.csv.gz"
         path.write_bytes(gzip.compress(text.encode())[:cut])
-        with pytest.raises(ValueError, match="cut.csv.gz is corrupt or cut short"):
+        with pytest.raises(ValueError, match="cut.csv.gz is corrupt or truncated"):
             parse_csv(path, roles=Roles(0))
         assert list(scratch.iterdir()) == []
 
@@ -373,7 +375,7 @@ class TestMistakes:
         def full(*_):
             raise OSError("8 requested and 0 written")  # as numpy's tofile says it
 
-        monkeypatch.setattr(data_text, "_add_labels", full)
+        monkeypatch.setattr(csv_files, "_add_labels", full)
         with pytest.raises(OSError, match="0 written"):
             parse(tmp_path / "x.csv.gz", IRIS, columns=["width"], target="label")
         assert list(scratch.iterdir()) == []
@@ -394,14 +396,14 @@ def test_memory_is_bounded(tmp_path):
     code = f"""
 import resource, sys
 from pathlib import Path
-from polysift.data import text
-text.BLOCK_BYTES = 1 << 20
+from polysift.data import csv_files
+csv_files.BLOCK_BYTES = 1 << 20
 small = Path({str(tmp_path)!r}) / "small.csv"
 small.write_text("0.5,1\\n" * 1000)
-roles = text.Roles(columns=[0])
-text.parse_csv(small, roles=roles)
+roles = csv_files.Roles(columns=[0])
+csv_files.parse_csv(small, roles=roles)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-parsed = text.parse_csv(Path({str(path)!r}), roles=roles)
+parsed = csv_files.parse_csv(Path({str(path)!r}), roles=roles)
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 print(parsed.X.shape[0], grown // (1024 if sys.platform != "darwin" else 1 << 20))
 """
@@ -410,7 +412,7 @@ print(parsed.X.shape[0], grown // (1024 if sys.platform != "darwin" else 1 << 20
         capture_output=True,
         text=True,
         check=True,
-        env={"TMPDIR": str(tmp_path), "PATH": ""},
+        env=os.environ | {"TMPDIR": str(tmp_path)},
     )
     rows, grown = map(int, run.stdout.split())
     assert rows == 2_000_000

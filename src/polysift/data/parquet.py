@@ -1,0 +1,119 @@
+"""Parquet: one file or many, on this machine or in storage; row groups are decoded one by one."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from polysift.data.arrow import Unit, arrow_source, load_pyarrow
+from polysift.data.formats import OpenOptions
+from polysift.data.locations import FoundFiles
+from polysift.data.source import DataSource
+
+CONCURRENT_REQUESTS = 16
+"""How many files in storage are opened at once, since each takes some round trips."""
+
+
+def open_parquet(found: FoundFiles, options: OpenOptions) -> DataSource:
+    """Return Parquet files of equal columns as one source."""
+    names, schema = found.names, None
+    units: list[Unit] = []
+    for name, fragment in zip(names, _fragments(found), strict=True):
+        present = fragment.physical_schema
+        if schema is not None and _columns_of(present) != _columns_of(schema):
+            raise ValueError(_schema_difference(names[0], schema, name, present))
+        schema = schema or present
+        units += _row_groups(fragment, name)
+    return arrow_source(units, schema, options.roles)
+
+
+def _fragments(found: FoundFiles) -> list[Any]:
+    """Return the files as fragments of a pyarrow dataset, with their metadata, in order."""
+    pa = load_pyarrow("dataset", "fs")
+    storage, reader = found.storage, pa.dataset.ParquetFileFormat()
+    filesystem = pa.fs.LocalFileSystem() if storage is None else storage.filesystem
+
+    def opened(path: str, name: str) -> Any:
+        try:
+            fragment = reader.make_fragment(path, filesystem)
+            fragment.ensure_complete_metadata()
+        except (pa.ArrowInvalid, OSError) as error:
+            if storage is not None and not storage.delivers(path):
+                raise storage.address.unreachable(name, error) from None
+            raise ValueError(f"{name} is not a readable Parquet file: {error}") from error
+        return fragment
+
+    if storage is None:
+        return list(map(opened, found.paths, found.names))
+    with ThreadPoolExecutor(CONCURRENT_REQUESTS) as pool:
+        return list(pool.map(opened, found.paths, found.names))
+
+
+def _columns_of(schema: Any) -> list[tuple[str, str]]:
+    return [(field.name, str(field.type)) for field in schema]
+
+
+def _schema_difference(first: str, one: Any, path: str, other: Any) -> str:
+    """Return the message that says how the schemas of two files differ."""
+    for name in [*one.names, *other.names]:
+        a = str(one.field(name).type) if name in one.names else "absent"
+        b = str(other.field(name).type) if name in other.names else "absent"
+        if a != b:
+            return (
+                f"The files differ in column {name!r}: {a} in {first}, {b} in {path}. Write them "
+                "with the same columns and types."
+            )
+    return f"The files have their columns in different orders: {first} and {path}."
+
+
+def _row_groups(fragment: Any, name: str) -> list[Unit]:
+    """Return one unit per row group of a file, which messages call ``name``.
+
+    The units share the fragment, which a pickle holds once and without its footer: another process
+    reads the footer once, not once per row group.
+    """
+    units, first = [], 0
+    for group in fragment.row_groups:
+        load = partial(_load_row_group, fragment, group.id)
+        units.append(Unit(group.num_rows, name, first, load))
+        first += group.num_rows
+    return units
+
+
+def _load_row_group(file: Any, number: int, columns: list[str]) -> Any:
+    """Load a row group; raise ArrowInvalid where its bytes are damaged, and only then.
+
+    pyarrow raises OSError for damaged pages as for a lost connection. So the bytes are requested
+    once more: if they arrive and still cannot be decoded, they are damaged.
+    """
+    import pyarrow as pa
+
+    def table() -> Any:
+        return file.subset(row_group_ids=[number]).to_table(columns=columns)
+
+    try:
+        return table()
+    except FileNotFoundError:
+        raise
+    except OSError:
+        if not _is_delivered(file, number):
+            raise
+    try:
+        return table()
+    except OSError as error:
+        raise pa.ArrowInvalid(str(error).strip()) from error
+
+
+def _is_delivered(file: Any, number: int) -> bool:
+    """Return whether all bytes of a row group can be read, decodable or not."""
+    try:
+        group = file.metadata.row_group(number)
+        chunks = [group.column(i) for i in range(group.num_columns)]
+        with file.filesystem.open_input_file(file.path) as stored:
+            for chunk in chunks:
+                offsets = (chunk.dictionary_page_offset, chunk.data_page_offset)
+                stored.read_at(chunk.total_compressed_size, min(filter(None, offsets)))
+    except OSError:
+        return False
+    return True
