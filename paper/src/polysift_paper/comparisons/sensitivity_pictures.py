@@ -33,9 +33,9 @@ TICKS_APART = {"x": 0.16, "y": 0.06}
 PADDING = 0.05
 """The share of an axis that is free at either end."""
 
-WIDTH = 7.4
+WIDTH_INCHES = 7.4
 
-APART = 0.24
+SCHEME_GAP = 0.24
 """How far from one another the schemes are drawn, where data sets are 1 apart."""
 
 
@@ -99,7 +99,7 @@ def draw_values(name: str, summary: list[Row], _rows: list[Row]) -> Any:
     matplotlib.figure.Figure
         Of two panels.
     """
-    figure, axes = new_figure(1, 2, width=WIDTH, height=4.6)
+    figure, axes = new_figure(1, 2, width=WIDTH_INCHES, height=4.6)
     data = list(dict.fromkeys(column(summary, "data")))
     for ax, (kind, label, title, best, slack) in zip(axes, PANELS, strict=True):
         for number, one in enumerate(data):
@@ -143,7 +143,7 @@ def draw_points(summary: list[Row], _rows: list[Row]) -> Any:
         Of two panels.
     """
     data = list(dict.fromkeys(column(summary, "data")))
-    figure, axes = new_figure(1, 2, width=WIDTH, height=1.5 + 0.34 * len(data))
+    figure, axes = new_figure(1, 2, width=WIDTH_INCHES, height=1.5 + 0.34 * len(data))
     places = np.arange(len(data))
     for ax, (kind, label, title, best, slack) in zip(axes, PANELS, strict=True):
         reached: list[float] = []
@@ -155,7 +155,7 @@ def draw_points(summary: list[Row], _rows: list[Row]) -> Any:
             colour, marker, _ = STYLES[number]
             ax.errorbar(
                 mean,
-                places + APART * (number - 1),
+                places + SCHEME_GAP * (number - 1),
                 xerr=(half, above),
                 color=colour,
                 marker=marker,

@@ -1,7 +1,4 @@
-"""What the rows of a comparison say: claims with their criteria, and the numbers.
-
-What becomes of a claim over many data sets.
-"""
+"""Claims about a comparison, each checked on every data set by a stated criterion."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from polysift_paper.comparisons.comparison import (
-    SHAPES,
+    DRAWN_FOR,
     ComparisonTable,
     Finding,
     data_title,
@@ -19,6 +16,16 @@ from polysift_paper.comparisons.printed import UCI_ROWS, printed
 from polysift_paper.comparisons.summary import Lines, by_pair, figure, sets_of
 from polysift_paper.comparisons.tables import signed, value_text
 from polysift_paper.studies.study import Row, Verdict
+
+TIMED_ABOVE_ROWS = 10_000
+"""Times are compared on UCI sets with more rows than that."""
+
+FEATURE_SYSTEMS = ("falkon", "rr_fourier", "tensor_sketch")
+
+NAMES = {"accuracy": "accuracy", "auc": "AUC"}
+
+TUNED = {"accuracy": "polysift", "auc": "polysift_auc"}
+"""Which of our classifiers was tuned for what."""
 
 
 @dataclass
@@ -46,16 +53,6 @@ class Tally:
         sets = sum(map(len, (self.good, self.bad, self.open, self.missing)))
         counted = f"{len(self.good)} of {sets} sets."
         return Verdict(agrees, " ".join([counted, *told, *(text for text in more if text)]))
-
-
-MANY_ROWS = 10_000
-
-FEATURE_SYSTEMS = ("falkon", "rr_fourier", "tensor_sketch")
-
-NAMES = {"accuracy": "accuracy", "auc": "AUC"}
-
-TUNED = {"accuracy": "polysift", "auc": "polysift_auc"}
-"""Which of our classifiers was tuned for what."""
 
 
 def findings(table: ComparisonTable, summary: list[Row]) -> list[Finding]:
@@ -229,7 +226,7 @@ def _leads(sets: list[str], lines: Lines, kind: str, rivals: Rivals, more: str) 
 
 def _faster(table: ComparisonTable, lines: Lines, rivals: tuple[str, ...]) -> Finding:
     tally, in_all = Tally(), 0
-    sets = [data for data in table.data if UCI_ROWS.get(data, MANY_ROWS) > MANY_ROWS]
+    sets = [data for data in table.data if UCI_ROWS.get(data, TIMED_ABOVE_ROWS) > TIMED_ABOVE_ROWS]
     if table.name != "uci":
         sets = _timed_sets(table, lines)
     for data in sets:
@@ -248,7 +245,7 @@ def _faster(table: ComparisonTable, lines: Lines, rivals: tuple[str, ...]) -> Fi
         tally.add(False if slow else None if len(others) < len(rivals) else True, text)
         in_all += _faster_in_all(lines, data, rivals)
     names = ", ".join(map(method_title, rivals))
-    which = f" with more than {MANY_ROWS:,} rows" if table.name == "uci" else ""
+    which = f" with more than {TIMED_ABOVE_ROWS:,} rows" if table.name == "uci" else ""
     return Finding(
         "Speed",
         f"On each set{which} FPC's final fit takes less time than that of {names}, each at the "
@@ -264,7 +261,7 @@ def _faster(table: ComparisonTable, lines: Lines, rivals: tuple[str, ...]) -> Fi
 def _timed_sets(table: ComparisonTable, lines: Lines) -> list[str]:
     """Return the sets to compare times on; data of the size of a set stand in for one not run."""
     sets = _sets(table, lines, "fit_seconds")
-    replaced = [SHAPES[data] for data in sets if data in SHAPES]
+    replaced = [DRAWN_FOR[data] for data in sets if data in DRAWN_FOR]
     return [
         data
         for data in sets

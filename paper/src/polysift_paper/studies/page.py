@@ -1,7 +1,4 @@
-"""The outcomes of studies as a page: HTML that needs no other file, or Markdown with pictures.
-
-Pieces that the pages about experiments share, in HTML and in Markdown.
-"""
+"""Pages about experiments, as self-contained HTML and as Markdown, and the parts they share."""
 
 from __future__ import annotations
 

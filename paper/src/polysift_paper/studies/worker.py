@@ -18,7 +18,7 @@ from polysift.engine.budget import free_memory
 MEMORY_SHARE = 0.8
 """How much of the memory that is free a process may take."""
 
-GRACE = 5.0
+GRACE_SECONDS = 5.0
 """Seconds for a process to end by itself."""
 
 
@@ -123,7 +123,7 @@ class Worker:
         if self._process is not None:
             self._pipe.close()
             self._process.kill()
-            self._process.join(GRACE)
+            self._process.join(GRACE_SECONDS)
             self._process = self._pipe = None
 
 

@@ -1,4 +1,4 @@
-"""The paper's comparisons on real data: which systems on which sets, and how they are run."""
+"""The plan of a comparison: which systems run on which data sets, how often, and how."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ HOW_TO_GET = (
     "fetches what is not there, or says how to get it."
 )
 
-HOW_TO_INSTALL = "Install it with: pip install 'polysift[rivals]'"
+HOW_TO_INSTALL = "Install it with: pip install lightgbm"
 
 
 def run(

@@ -39,7 +39,7 @@ from polysift_paper.comparisons.tables import (
 )
 from polysift_paper.comparisons.verdicts import findings
 
-PAPER = Path(__file__).resolve().parents[3] / "shared" / "paper" / "fpc.tex"
+PAPER = Path(__file__).resolve().parents[4] / "shared" / "paper" / "fpc.tex"
 
 EVIL = '<script>alert("x")</script> | *a* _b_'
 
@@ -651,8 +651,8 @@ def test_the_same_rows_make_the_same_pictures(written):
 
 
 def _tradeoff_panel(shares):
+    from polysift_paper.comparisons.figures import draw_tradeoff
     from polysift_paper.comparisons.summary import by_pair
-    from polysift_paper.comparisons.tradeoff import draw_tradeoff
 
     rows = [row("banknote", name, 0, share, 0.9, 1.0, 0.1) for name, share in shares.items()]
     drawing = draw_tradeoff(by_pair(summarise(checked_rows(rows))))

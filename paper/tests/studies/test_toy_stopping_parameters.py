@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib", reason="pictures need polysift[plots]")
 
-from polysift_paper.studies import parameters, samples, stopping
+from polysift_paper.studies import parameters, stopping, toy
 from polysift_paper.studies.toy import toy_classifier, toy_data
 
 (FIRST,) = stopping.STUDIES
@@ -102,7 +102,7 @@ def test_where_it_is_steady():
 
 
 def test_data_are_what_the_paper_says():
-    (study,) = samples.STUDIES
+    (study,) = toy.STUDIES
     rows = [cell | row for cell in study.cells(5) for row in study.measure(cell)]
     assert {row["reversed"] for row in rows} == {100}
     assert {row["reversed_in_test"] for row in rows} == {0}

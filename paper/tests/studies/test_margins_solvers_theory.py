@@ -17,7 +17,6 @@ from polysift_paper.studies import (
     margins,
     scaling,
     solvers,
-    theory,
     theory_convergence,
     theory_rank,
     theory_rate,
@@ -26,7 +25,8 @@ from polysift_paper.studies.averages import average, exponent, where
 
 pytest.importorskip("matplotlib", reason="pictures need polysift[plots]")
 
-STUDIES = [*margins.STUDIES, *solvers.STUDIES, *scaling.STUDIES, *theory.STUDIES]
+THEORY = (theory_rank, theory_convergence, theory_rate)
+STUDIES = [study for module in (margins, solvers, scaling, *THEORY) for study in module.STUDIES]
 
 
 @pytest.fixture(autouse=True)
@@ -37,13 +37,13 @@ def small(monkeypatch):
     monkeypatch.setattr(margins, "SVM_STEPS", 100_000)
     monkeypatch.setattr(solvers, "ROWS", 500)
     monkeypatch.setattr(solvers, "STEPS", (1, 3, 10))
-    monkeypatch.setattr(scaling, "MANY_ROWS", (100_000, 300_000))
-    monkeypatch.setattr(scaling, "MANY_CENTERS", (100, 400))
+    monkeypatch.setattr(scaling, "ROW_COUNTS", (100_000, 300_000))
+    monkeypatch.setattr(scaling, "CENTER_COUNTS", (100, 400))
     monkeypatch.setattr(scaling, "FIXED_ROWS", 20_000)
     monkeypatch.setattr(scaling, "FIXED_CENTERS", 50)
     monkeypatch.setattr(theory_convergence, "ROWS", 300)
     monkeypatch.setattr(theory_convergence, "STEPS", 400)
-    monkeypatch.setattr(theory_convergence, "SEEN", (1, 2, 3, 10, 30, 40, 100, 200, 400))
+    monkeypatch.setattr(theory_convergence, "KEPT_ITERATIONS", (1, 2, 3, 10, 30, 40, 100, 200, 400))
     monkeypatch.setattr(theory_rank, "DEGREES", (1, 2, 5))
     monkeypatch.setattr(theory_rate, "SIZES", (100, 1000, 10_000))
     monkeypatch.setattr(theory_rate, "CONVERGED_SIZES", (100, 1000))

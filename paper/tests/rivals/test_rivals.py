@@ -1,3 +1,5 @@
+"""The rivals: each against what it must find, the table of methods, and real data."""
+
 import pickle
 import sys
 from itertools import product
@@ -19,14 +21,19 @@ from polysift_paper.rivals import (
     ProxPFGMClassifier,
     falkon,
     make,
-    nystrom,
 )
-from polysift_paper.rivals.apg import penalty, prox, slack, solve
-from polysift_paper.rivals.bandwidth import median_distance
-from polysift_paper.rivals.fourier import MedianFourierFeatures
-from polysift_paper.rivals.newton_svm import NewtonLinearSVC
-from polysift_paper.rivals.pfgm import candidate_pairs, feature_scores, features
-from polysift_paper.rivals.sketch import QuickCountSketch
+from polysift_paper.rivals.base import median_distance
+from polysift_paper.rivals.linear_svm import NewtonLinearSVC
+from polysift_paper.rivals.prox_pfgm import (
+    candidate_pairs,
+    feature_scores,
+    features,
+    penalty,
+    prox,
+    slack,
+    solve,
+)
+from polysift_paper.rivals.random_features import MedianFourierFeatures, QuickCountSketch
 from problems import load_real, noisy_problem, three_parts
 
 PAPER = [
@@ -230,8 +237,8 @@ def test_parameters_of_pfgm(rng, params, message):
 def test_falkon_reaches_the_nystrom_solution(rng, sigma):
     X, y = blend(rng, 300, 4)
     model = FalkonClassifier(60, sigma, penalty=1e-4, n_iter=60, random_state=0).fit(X, y)
-    K = nystrom.gaussian_kernel(X, model.centers_, model.sigma_)
-    K_MM = nystrom.gaussian_kernel(model.centers_, model.centers_, model.sigma_)
+    K = falkon.gaussian_kernel(X, model.centers_, model.sigma_)
+    K_MM = falkon.gaussian_kernel(model.centers_, model.centers_, model.sigma_)
     a = np.linalg.solve(K.T @ K + 1e-4 * len(X) * K_MM, K.T @ y)
     np.testing.assert_allclose(model.decision_function(X), K @ a, atol=1e-7)
     if sigma == 0.3:
@@ -283,12 +290,12 @@ def test_distances_beyond_all_numbers_are_refused(rng, scale):
 
 
 def test_the_cache_changes_nothing(rng, monkeypatch):
-    monkeypatch.setattr(nystrom, "BLOCK_BYTES", 8 * 40 * 64)
+    monkeypatch.setattr(falkon, "BLOCK_BYTES", 8 * 40 * 64)
     X, y = blend(rng, 1000, 3)
     models = [FalkonClassifier(40, cache_size=s, random_state=0).fit(X, y) for s in (0, 0.1, 100)]
     for model in models[1:]:
         np.testing.assert_array_equal(model.coef_, models[0].coef_)
-    kernel = nystrom.KernelRows(X, models[0].centers_, 1.0, 0.1e6)
+    kernel = falkon.KernelRows(X, models[0].centers_, 1.0, 0.1e6)
     assert len(list(kernel)) == 16 and len(kernel.cache) == 4
 
 
@@ -373,7 +380,7 @@ def test_what_the_package_is_told(rng, monkeypatch):
     monkeypatch.setitem(sys.modules, "falkon", package)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(from_numpy=np.asarray))
     X, y = blend(rng, 50)
-    kernel = nystrom.KernelRows(X, X[:10], 0.5, 0)
+    kernel = falkon.KernelRows(X, X[:10], 0.5, 0)
     weights, steps = falkon.solve_by_package(kernel, y, 1e-3, 7)
     np.testing.assert_array_equal(weights, np.ones(10))
     assert steps == 7 and told["shapes"] == ((50, 3), (50, 1))
@@ -397,7 +404,7 @@ def test_newton_finds_what_liblinear_finds(rng, C):
 def test_newton_from_a_part_of_the_rows(rng, monkeypatch):
     X, y = noisy_problem(rng, 3000, 4)
     whole = NewtonLinearSVC().fit(X, y)
-    monkeypatch.setattr("polysift_paper.rivals.newton_svm.MANY_ROWS", 500)
+    monkeypatch.setattr("polysift_paper.rivals.linear_svm.SUBSAMPLE_FROM_ROWS", 500)
     np.testing.assert_allclose(NewtonLinearSVC().fit(X, y).coef_, whole.coef_, rtol=1e-9)
 
 
@@ -409,7 +416,7 @@ def test_newton_with_fewer_rows_than_columns(rng):
 @pytest.mark.parametrize("n_components", [50, 51])
 @pytest.mark.parametrize(("degree", "coef0"), [(2, 1), (3, 0), (2, 2.5)])
 def test_quick_sketch_is_scikit_learns(rng, n_components, degree, coef0, monkeypatch):
-    monkeypatch.setattr("polysift_paper.rivals.sketch.BLOCK_BYTES", 8 * 50 * 7)
+    monkeypatch.setattr("polysift_paper.rivals.random_features.BLOCK_BYTES", 8 * 50 * 7)
     X = rng.random((40, 5))
     sketch = QuickCountSketch(
         gamma=0.7, degree=degree, coef0=coef0, n_components=n_components, random_state=0
@@ -522,7 +529,7 @@ def test_make_names_what_it_knows():
 
 def test_lightgbm_is_optional(monkeypatch):
     monkeypatch.setitem(sys.modules, "lightgbm", None)
-    with pytest.raises(ImportError, match=r"pip install 'polysift\[rivals\]'"):
+    with pytest.raises(ImportError, match=r"pip install lightgbm"):
         make("lightgbm")
 
 

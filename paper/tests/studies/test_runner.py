@@ -24,7 +24,7 @@ typer = pytest.importorskip("typer", reason="the command line needs polysift[cli
 from typer.testing import CliRunner  # noqa: E402
 
 from polysift.cli.console import state  # noqa: E402
-from polysift_paper.commands import app  # noqa: E402
+from polysift_paper.app import app  # noqa: E402
 from polysift_paper.studies import simulations  # noqa: E402
 from polysift_paper.studies.averages import average, seeds  # noqa: E402
 from polysift_paper.studies.page import SIMULATIONS, write_markdown, write_page  # noqa: E402
@@ -157,7 +157,7 @@ def test_a_process_that_dies_is_reported(study, tmp_path):
 
 def test_the_time_left_is_known_though_cells_take_minutes():
     pytest.importorskip("rich")
-    from polysift_paper.studies.progress import _rich_bar
+    from polysift_paper.studies.runner import _rich_bar
 
     now = 0.0
     bar = _rich_bar()
@@ -200,7 +200,7 @@ def _all_gone(group):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_ctrl_c_ends_all_processes_and_keeps_cells(tmp_path):
-    program = "from polysift_paper.commands import app; app()"
+    program = "from polysift_paper.app import app; app()"
     words = [sys.executable, "-c", program, "simulations", "5", "-o", "out", "--jobs", "2"]
     process = subprocess.Popen(
         words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -220,7 +220,7 @@ def test_ctrl_c_ends_all_processes_and_keeps_cells(tmp_path):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
 def test_a_run_that_is_killed_leaves_no_process_behind(tmp_path):
-    program = "from polysift_paper.commands import app; app()"
+    program = "from polysift_paper.app import app; app()"
     words = [sys.executable, "-c", program, "simulations", "5", "-o", "out", "--jobs", "2"]
     process = subprocess.Popen(
         words, cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True

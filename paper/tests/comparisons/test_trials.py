@@ -19,12 +19,13 @@ from polysift import FPCClassifier
 from polysift.cli.app import app
 from polysift.cli.console import state
 from polysift.datasets import UCI, available
-from polysift_paper.comparisons import results, systems, trial
+from polysift_paper.comparisons import plan as planning
+from polysift_paper.comparisons import results, trial
 from polysift_paper.comparisons.case import Case, open_case, three_parts
 from polysift_paper.comparisons.comparison import COLUMNS
 from polysift_paper.comparisons.contenders import (
     Effort,
-    Found,
+    SearchResult,
     build_fpc,
     contender,
     contenders,
@@ -183,7 +184,7 @@ def test_a_candidate_that_fails_is_no_reason_to_give_up(monkeypatch):
 
 
 def test_a_search_that_ran_out_of_time_is_marked():
-    found = Found({"degree": 2}, finished=False)
+    found = SearchResult({"degree": 2}, finished=False)
 
     class Searched:
         def call(self, function, _cell):
@@ -199,12 +200,12 @@ def test_what_has_failed_is_run_again_and_nothing_else(tmp_path):
         return [dict.fromkeys(COLUMNS[4:]) | {"status": statuses[one["method"]]}]
 
     statuses = {"fpc": "failed: no", "falkon": "over limit: 1 of 1", "l1_svm": "ok"}
-    trials = systems.Trials("uci", ("a",), tuple(statuses), 1, measure=measure)
-    systems.run(trials, tmp_path)
+    trials = planning.Trials("uci", ("a",), tuple(statuses), 1, measure=measure)
+    planning.run(trials, tmp_path)
     statuses |= dict.fromkeys(statuses, "limited: now")
-    rows = systems.run(trials, tmp_path)
+    rows = planning.run(trials, tmp_path)
     assert [row["status"] for row in rows] == ["limited: now", "over limit: 1 of 1", "ok"]
-    assert systems.run(trials, tmp_path) == rows
+    assert planning.run(trials, tmp_path) == rows
 
 
 def test_a_pilot_puts_promising_candidates_first_where_costs_cannot_be_told(monkeypatch):
@@ -220,10 +221,10 @@ def test_a_pilot_puts_promising_candidates_first_where_costs_cannot_be_told(monk
 
 def test_a_selection_ends_when_too_many_are_slow():
     keys = [tuple(params.values()) for params in METHODS["svm_rbf"].coarse]
-    worker = Calls(dict.fromkeys(keys, 0.5), slow=keys[1 : 1 + trial.PATIENCE])
+    worker = Calls(dict.fromkeys(keys, 0.5), slow=keys[1 : 1 + trial.MAX_STOPPED_CANDIDATES])
     _, status = trial._select(worker, cell(method="svm_rbf", grid="coarse"), 500, 3)
-    assert worker.tried == keys[: 1 + trial.PATIENCE]
-    assert status.startswith(f"limited: {trial.PATIENCE} of {len(keys)} candidates")
+    assert worker.tried == keys[: 1 + trial.MAX_STOPPED_CANDIDATES]
+    assert status.startswith(f"limited: {trial.MAX_STOPPED_CANDIDATES} of {len(keys)} candidates")
 
 
 def _forest(sizes):
@@ -280,7 +281,7 @@ def test_a_search_of_ours_over_its_limit_is_over_the_limit(monkeypatch):
 
 
 def test_cells_come_run_by_run():
-    trials = systems.Trials("uci", ("a", "b"), ("fpc", "falkon"), 2, limit=30.0)
+    trials = planning.Trials("uci", ("a", "b"), ("fpc", "falkon"), 2, limit=30.0)
     found = trials.cells(2)
     assert [(one["run"], one["data"], one["method"]) for one in found] == [
         (run, data, method) for run in (0, 1) for data in "ab" for method in ("fpc", "falkon")
@@ -291,10 +292,10 @@ def test_cells_come_run_by_run():
 
 @needs_data
 def test_plans():
-    trials = systems.plan("uci", data=["Skin", "magic"], methods=["falkon", "fpc"], runs=3)
+    trials = planning.plan("uci", data=["Skin", "magic"], methods=["falkon", "fpc"], runs=3)
     assert trials.data == ("magic", "skin") and trials.methods == ("falkon", "fpc")
     assert (trials.runs, trials.grid, trials.limit) == (3, "coarse", 30.0)
-    quick = systems.plan("uci", quick=True)
+    quick = planning.plan("uci", quick=True)
     assert (quick.runs, quick.grid, quick.limit) == (2, "quick", 10.0)
     assert len(quick.methods) == (12 if find_spec("lightgbm") is None else 13)
     assert set(quick.data) <= set(UCI)
@@ -302,8 +303,8 @@ def test_plans():
 
 
 def test_what_is_not_at_hand_is_said_and_replaced(monkeypatch):
-    monkeypatch.setattr(systems, "available", lambda name: False)
-    trials = systems.plan("massive")
+    monkeypatch.setattr(planning, "available", lambda name: False)
+    trials = planning.plan("massive")
     assert trials.data == ("susy_shape", "higgs_shape")
     assert not trials.parallel
     assert "susy is not at hand; in its place there is susy_shape." in trials.notes[0]
@@ -311,28 +312,28 @@ def test_what_is_not_at_hand_is_said_and_replaced(monkeypatch):
     assert sizes["susy_shape"] == list(range(1500, 1701, 20))
     assert sizes["higgs_shape"] == list(range(300, 501, 20))
     with pytest.raises(ValueError, match="mnist38 is not at hand"):
-        systems.plan("highdim", data=["mnist38"])
+        planning.plan("highdim", data=["mnist38"])
 
 
 def test_a_stand_in_that_is_asked_for_too_is_run_once(monkeypatch):
-    monkeypatch.setattr(systems, "available", lambda name: False)
-    assert systems.plan("massive", data=["susy", "susy_shape"]).data == ("susy_shape",)
+    monkeypatch.setattr(planning, "available", lambda name: False)
+    assert planning.plan("massive", data=["susy", "susy_shape"]).data == ("susy_shape",)
 
 
 def test_what_is_not_at_hand_is_said_once_with_what_to_do(monkeypatch):
-    monkeypatch.setattr(systems, "available", lambda name: False)
+    monkeypatch.setattr(planning, "available", lambda name: False)
     with pytest.raises(ValueError, match=r"skin are not at hand\. .*POLYSIFT_DATA") as caught:
-        systems.plan("uci")
+        planning.plan("uci")
     assert str(caught.value).count("not at hand") == 1
 
 
 def test_lightgbm_is_left_out_where_it_is_not_installed(monkeypatch):
-    monkeypatch.setattr(systems, "find_spec", lambda name: None)
-    trials = systems.plan("massive", data=["susy_shape"])
+    monkeypatch.setattr(planning, "find_spec", lambda name: None)
+    trials = planning.plan("massive", data=["susy_shape"])
     assert "lightgbm" not in trials.methods and "polysift" in trials.methods
     assert any("lightgbm is left out" in note for note in trials.notes)
     with pytest.raises(ValueError, match="lightgbm is not installed"):
-        systems.plan("massive", data=["susy_shape"], methods=["lightgbm"])
+        planning.plan("massive", data=["susy_shape"], methods=["lightgbm"])
 
 
 @pytest.mark.parametrize(
@@ -345,7 +346,7 @@ def test_lightgbm_is_left_out_where_it_is_not_installed(monkeypatch):
 )
 def test_unknown_names(wrong, said):
     with pytest.raises(ValueError, match=said):
-        systems.plan("uci", **wrong)
+        planning.plan("uci", **wrong)
 
 
 @pytest.fixture
@@ -412,7 +413,7 @@ def rows_of_a_plan(monkeypatch):
         one = dict.fromkeys(COLUMNS) | {"run": 0, "seed": 0, "status": "over limit: 1 of 1"}
         return [one | {"data": "susy_shape", "method": name} for name in trials.methods]
 
-    monkeypatch.setattr(systems, "run", run)
+    monkeypatch.setattr(planning, "run", run)
 
 
 @pytest.mark.usefixtures("rows_of_a_plan")

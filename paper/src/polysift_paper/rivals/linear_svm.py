@@ -1,19 +1,61 @@
-"""``NewtonLinearSVC``: LIBLINEAR's default problem for many rows and some thousand columns."""
+"""Linear support vector machines: LIBLINEAR without its warning, and Newton's method.
+
+``QuietLinearSVC`` is LIBLINEAR as the paper runs it. ``NewtonLinearSVC`` solves LIBLINEAR's default
+problem exactly, in seconds for many rows and some thousand columns.
+"""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
 
 from polysift.runtime.parameters import check_integer, check_real
 from polysift.runtime.types import FloatArray
-from polysift_paper.rivals.binary import BinaryClassifier
-from polysift_paper.rivals.gram import MarginGram
+from polysift_paper.rivals.base import BinaryClassifier, MarginGram
 
-MANY_ROWS, STRIDE = 20_000, 8
-"""Beyond so many rows, the solution for every eighth of them is where Newton's method starts."""
+SUBSAMPLE_FROM_ROWS, SUBSAMPLE_STRIDE = 20_000, 8
+"""Beyond so many rows, Newton's method starts from the solution for every eighth of them."""
+
+
+class QuietLinearSVC(LinearSVC):
+    """LinearSVC that does not warn when it stops at ``max_iter``.
+
+    The paper runs LIBLINEAR with its default settings, so that to stop at its limit of 1000
+    iterations is part of the method. ``n_iter_`` tells of it.
+
+    Examples
+    --------
+    >>> from polysift_paper.rivals import make
+    >>> make("linear_svm")[-1]
+    QuietLinearSVC(random_state=0)
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> QuietLinearSVC:
+        """Fit as LinearSVC does.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            The rows.
+        y : array-like of shape (m,)
+            The labels.
+        sample_weight : array-like of shape (m,), default=None
+            The weights of the rows.
+
+        Returns
+        -------
+        QuietLinearSVC
+            The fitted classifier.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            super().fit(X, y, sample_weight)
+        return self
 
 
 class NewtonLinearSVC(BinaryClassifier):
@@ -54,7 +96,7 @@ class NewtonLinearSVC(BinaryClassifier):
     Examples
     --------
     >>> from sklearn.datasets import make_blobs
-    >>> from polysift_paper.rivals.newton_svm import NewtonLinearSVC
+    >>> from polysift_paper.rivals.linear_svm import NewtonLinearSVC
     >>> X, y = make_blobs(200, centers=2, random_state=0)
     >>> NewtonLinearSVC().fit(X, y).score(X, y)
     0.975
@@ -93,9 +135,9 @@ class NewtonLinearSVC(BinaryClassifier):
 def newton(X: FloatArray, y: FloatArray, C: float, max_iter: int) -> tuple[FloatArray, int]:
     """Return weights and intercept in one vector, and the number of steps."""
     v, f = np.zeros(X.shape[1] + 1), np.zeros(len(y))
-    if len(y) > MANY_ROWS:
+    if len(y) > SUBSAMPLE_FROM_ROWS:
         # From near the solution, only rows near the margin ever enter the matrix.
-        v, _ = newton(X[::STRIDE], y[::STRIDE], STRIDE * C, max_iter)
+        v, _ = newton(X[::SUBSAMPLE_STRIDE], y[::SUBSAMPLE_STRIDE], SUBSAMPLE_STRIDE * C, max_iter)
         f = X @ v[:-1] + v[-1]
     gram = MarginGram(X, y)
     for step in range(max_iter):
