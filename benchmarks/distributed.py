@@ -38,7 +38,7 @@ WORKERS = 2
 FEATURES, DEGREE = 21, 3
 PAPER = {"solver": "paper", "max_iter": 5, "tol": 0.0}
 CONVERGED = {"solver": "converged", "max_iter": 60, "tol": 0.0}
-SMALL = 100 * 1024
+INLINE_BYTES = 100 * 1024
 """Results up to this size Ray sends to the driver with the word that the task is done."""
 
 
@@ -267,7 +267,7 @@ class Ledger:
         for ref in self._states:
             size = ray.get(ref).nbytes
             self.note("state", size)
-            self.note("small states", size if size <= SMALL else 0)
+            self.note("small states", size if size <= INLINE_BYTES else 0)
         self._states = []
 
 

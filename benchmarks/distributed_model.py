@@ -363,7 +363,7 @@ def print_estimate(rates: Rates, m: int, n: int, nodes: int, cpus: int) -> None:
         return values[0] if values[0] == values[1] else " / ".join(values)
 
     shares = [f"{e.work / (16 * nodes) / e.total:.0%}" for e in (slow, fast)]
-    fold_parts = [
+    entries = [
         f"{m:.0e}".replace("+", ""),
         str(n),
         str(nodes),
@@ -378,7 +378,7 @@ def print_estimate(rates: Rates, m: int, n: int, nodes: int, cpus: int) -> None:
         f"{figure(slow.gram_bytes / 1e9)} GB",
         f"{figure(slow.sweep_bytes / 1e6)} MB",
     ]
-    print(f"| {' | '.join(fold_parts)} |")
+    print(f"| {' | '.join(entries)} |")
 
 
 def figure(value: float) -> str:

@@ -144,6 +144,8 @@ def test_what_the_ways_to_add_something_name_is_there():
     text = text.partition("## How to add\n")[2].partition("\n## ")[0]
     package, present = ROOT / "src" / "polysift", modules()
     for word in re.findall(r"`([\w/]+(?:[./]\w+)*)`", text):
+        if word.startswith("paper/") and not (ROOT / "paper").exists():
+            continue  # an sdist of polysift has none of it
         if word.endswith((".py", ".md")):
             assert any((folder / word).exists() for folder in (package, ROOT)), word
         elif word.split(".")[0] in ROOMS and "." in word:
@@ -207,7 +209,7 @@ def test_public_names_are_there():
 def public():
     """Yield the name and the docstring of each public class, method and function."""
     for module in (polysift, polysift.datasets, polysift.plots, rivals):
-        for name in module.__all__:
+        for name in getattr(module, "__all__", ()):  # rivals may not be installed
             found = getattr(module, name)
             if inspect.isclass(found):
                 yield f"{module.__name__}.{name}", found.__doc__

@@ -61,7 +61,7 @@ class TestCells:
 def degrees_outcome():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(degrees, "PENALTIES", (1e-1, 1e-2, 1e-3, 1e-4))
-        patch.setattr(degrees, "SVM_STEPS", 10_000)
+        patch.setattr(degrees, "SVM_MAX_STEPS", 10_000)
         patch.setattr(degrees, "SVM_RUNS", 1)
         study = degrees.STUDIES[0]
         summary, rows = run(study, 6)

@@ -7,7 +7,7 @@ import re
 from datetime import date
 from pathlib import Path
 
-from suite._report import TARGET_COLUMNS, Column, Report, Row, Table, as_markdown, paged
+from harness.report import TARGET_COLUMNS, Column, Report, Row, Table, as_markdown, paged
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "docs" / "performance" / "README.md"
 

@@ -6,14 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from suite._report import Report
-from suite._run import Run
-from suite._timing import say
+from harness.report import Report
+from harness.run import Run
+from harness.timing import say
 
 OTHERS = "(raylet)"
 """What stands in lines that Ray prints when a worker is killed on purpose."""
 
-LOCAL = Path(__file__).resolve().parents[1]
+BENCHMARKS = Path(__file__).resolve().parents[1]
 
 
 def commands(section: str, run: Run) -> list[list[str]]:
@@ -39,7 +39,7 @@ def measure(section: str, run: Run) -> Report:
         words = " ".join(["python", f"benchmarks/{script}", *options])
         say(words)
         done = subprocess.run(
-            [sys.executable, str(LOCAL / script), *options], capture_output=True, text=True
+            [sys.executable, str(BENCHMARKS / script), *options], capture_output=True, text=True
         )
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from suite._systems import Params
+from harness.systems import Params
 
 TREES = (20, 50, 100, 300, 1000)
 

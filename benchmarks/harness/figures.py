@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+import needs_paper  # noqa: F401 - before imports from polysift_paper
+from harness.report import Row
 from polysift.plots.base import GREY, INK, STYLES, load_matplotlib, number_text
 from polysift_paper.studies.pictures import TEXT_SIZE, name_axes, new_figure
-from suite._report import Row
 
 Lines = dict[str, tuple[list[float], list[float]]]
 """The points of each line, by its name."""
@@ -19,10 +20,10 @@ LOOKS = (*STYLES, (INK, "X", "--"), (GREY, "h", "-."), (GREY, "*", ":"))
 WIDTH, HEIGHT, LINE, LETTER = 4.2, 3.2, 0.2, 0.085
 """Inches of a panel, and of a line and a letter of the legend below all."""
 
-SHORT = 100.0
+DETAILED_TICKS_RATIO = 100.0
 """Up to this ratio of its ends an axis has ticks at 1, 2 and 5, else at powers of ten."""
 
-FAR = 3.0
+OUTLIER_FACTOR = 3.0
 """Cut off is what is so many times as far below the best as the median is."""
 
 
@@ -98,7 +99,7 @@ def _scale(axis: Any) -> None:
     ticker = load_matplotlib("ticker")
     (axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale)("log")
     low, high = sorted(axis.get_view_interval())
-    few = high < SHORT * low
+    few = high < DETAILED_TICKS_RATIO * low
     axis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if few else (1,), numticks=12))
     axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(value)))
     axis.set_minor_formatter(ticker.NullFormatter())
@@ -107,6 +108,6 @@ def _scale(axis: Any) -> None:
 def _cut(ax: Any, values: Sequence[float]) -> None:
     """Keep the worst from pressing all others together."""
     top, middle = float(np.max(values)), float(np.median(values))
-    low = max(float(np.min(values)), top - FAR * (top - middle))
+    low = max(float(np.min(values)), top - OUTLIER_FACTOR * (top - middle))
     edge = 0.06 * (top - low) or 0.5
     ax.set_ylim(low - edge, top + edge)

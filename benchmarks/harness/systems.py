@@ -15,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from polysift import FPCClassifier
-from polysift_paper.rivals import FalkonClassifier
 
 Params = dict[str, Any]
 
@@ -72,6 +71,9 @@ def rough(threads: int, **params: Any) -> Any:
 
 def falkon(threads: int, **params: Any) -> Any:
     """Return Nystrom kernel ridge: the package falkon where it is there, else our own."""
+    import needs_paper  # noqa: F401
+    from polysift_paper.rivals import FalkonClassifier
+
     return make_pipeline(StandardScaler(), FalkonClassifier(random_state=0, **params))
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from threadpoolctl import threadpool_info
 
 import polysift
+from harness.kernels import has_kernels
 from polysift.engine.budget import free_memory
-from suite._kernels import has_kernels
 
 LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "lightgbm", "onnxruntime", "falkon")
 

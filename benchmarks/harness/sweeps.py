@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from suite._engines import GAMMA, RELAX, Bench
-from suite._timing import Work, best_times, blas_threads
+from harness.engines import GAMMA, RELAX, Bench
+from harness.timing import Work, best_times, blas_threads
 
 PLAIN_ROWS = 128
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from harness.kernels import has_kernels
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift.features.survey import survey
 from polysift.runtime.parallel import Pool, single_threaded_blas
-from suite._kernels import has_kernels
 
 GAMMA, RELAX = 0.1, 1.7
 """Those of the converged mode; the arithmetic is the same for all."""
@@ -53,7 +53,7 @@ class Bench:
         # Scores about as large as those of a model: neither overflow nor denormal numbers.
         size = float(np.median(1.0 + self.X[:100] @ self.map.centers.T)) ** shape.degree
         self.u = rng.normal(size=(shape.n, 1)) / (size * np.sqrt(shape.n))
-        self._lane = Problem(shape.n, GAMMA, RELAX)
+        self._problem = Problem(shape.n, GAMMA, RELAX)
         self._engine = LocalEngine(
             data, self.map, pool, fused=has_kernels() if fused is None else fused
         )
@@ -67,7 +67,7 @@ class Bench:
     def sweep(self) -> None:
         """Visit every row once."""
         with single_threaded_blas():
-            self._engine.sweep([self._lane], self.u)
+            self._engine.sweep([self._problem], self.u)
 
 
 def _learn(source: ArraySource, shape: Shape, pool: Pool) -> FeatureMap:
