@@ -294,9 +294,9 @@ def traffic(m: int, n: int, sweeps: int) -> None:
     later = [moved[f"sweep {k}"] for k in range(2, ledger.sweeps + 1)]
     last, rows = ledger.bytes[f"sweep {ledger.sweeps}"], ledger.bytes["survey"]["rows"]
     figures = [
-        f"{m:>9,} {last['tasks']:>9}",
+        f"{m:>9,} {last['tasks']:>10}",
         f"{moved['survey'] / 1e3:>9,.0f} {moved['Gram matrix'] / 1e3:>9,.0f}",
-        f"{max(later) / 1e3:>9.1f} {max(later) / last['tasks'] / 1e3:>11.2f}",
+        f"{max(later) / 1e3:>9.1f} {max(later) / last['tasks'] / 1e3:>13.2f}",
         f"{rows / 1e6:>9.1f} {last['state'] / 1e6:>9.1f}   {same_model(models)}",
     ]
     print(*figures, flush=True)
@@ -305,9 +305,8 @@ def traffic(m: int, n: int, sweeps: int) -> None:
 def measure_traffic(quick: bool) -> None:
     n = 100 if quick else 400
     print(f"\nthrough the driver, in kB (n = {n}, {FEATURES} float32 features, arrays)")
-    print(
-        "     rows partitions  survey      Gram   a sweep per partition   rows MB  state MB  model"
-    )
+    counted = "     rows partitions    survey      Gram   a sweep per partition"
+    print(f"{counted}   rows MB  state MB  model")
     for millions in (1, 2, 4) if quick else (1, 2, 4, 6, 8):
         traffic(millions * 10**6, n, 3)
     print("rows: sent once to the object store; state: in the object store after each sweep")

@@ -13,6 +13,12 @@ from polysift.reporting.page import NONE, Markup, facts, joined, listing, markup
 from polysift_paper.studies.results import TABLES, Outcome, columns_of, versions, write_whole
 from polysift_paper.studies.study import Row
 
+MADE_BY = (
+    "The experiments are in `polysift-paper`: `pip install polysift-paper` (in a checkout: "
+    "`pip install ./paper`). This page is made by"
+)
+"""What stands before the command, in Markdown."""
+
 PAPER = (
     "J. Zeng, M. Wu, S.-B. Lin, D.-X. Zhou: Fast Polynomial Kernel Classification for Massive Data"
 )
@@ -190,7 +196,7 @@ def write_markdown(about: About, outcomes: Sequence[Outcome], folder: Path, comm
     lines = [
         f"# {about.title}",
         "",
-        f"{PAPER}: {about.words}. This page is made by",
+        f"{PAPER}: {about.words}. {MADE_BY}",
         "",
         *(f"    {line}" for line in command.splitlines()),
         "",
