@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def between(page, section):
     return page.split(f"<!-- begin {section} -->\n")[1].split(f"<!-- end {section} -->")[0]
 
 
+@pytest.mark.needs("polysift_paper")
 def test_sections_of_one_process(tmp_path, capsys):
     sections = ("gram", "sweep", "fits", "small", "converged", "growth")
     run_sections(tmp_path, *sections)
@@ -53,6 +55,7 @@ def test_sections_of_one_process(tmp_path, capsys):
     assert {row["verdict"] for row in targets} <= {"met", "not met", "not measured"}
 
 
+@pytest.mark.needs("polysift_paper")
 def test_sections_of_many_processes(tmp_path):
     run_sections(tmp_path, "rivals", "sampled", "prediction")
     cells = rows_of(tmp_path / "rivals.csv")
@@ -124,6 +127,7 @@ def model(title, accuracy, seconds):
     return about | {"accuracy": accuracy, "seconds": seconds}
 
 
+@pytest.mark.needs("polysift_paper")
 def test_time_to_equal_accuracy():
     against = module("suite.rivals")._against
     ours = [model("ours", 0.8, 1.0), model("ours", 0.9, 2.0), model("ours", 0.89, 4.0)]
@@ -135,6 +139,7 @@ def test_time_to_equal_accuracy():
     assert np.isnan(line["ratio"]) and line["least"] == 0.5
 
 
+@pytest.mark.needs("polysift_paper")
 def test_what_takes_too_long_is_left_out(monkeypatch):
     cells = module("harness.cells")
     done = []
@@ -150,6 +155,7 @@ def test_what_takes_too_long_is_left_out(monkeypatch):
     assert rows[-1]["status"] == "left out: 8 s or more expected"
 
 
+@pytest.mark.needs("polysift_paper")
 def test_a_cell_that_fails_says_why(tmp_path):
     cells, problems = module("harness.cells"), module("harness.problems")
     folder = cells.store(tmp_path / "problem", problems.quadratic(200, 4, test=10))
@@ -172,6 +178,18 @@ def test_bad_arguments(arguments, message, capsys):
     with pytest.raises(SystemExit):
         module("run").main(arguments)
     assert message in capsys.readouterr().err
+
+
+def test_without_the_paper_a_section_says_how_to_install_it(tmp_path):
+    code = (
+        "import sys\nsys.modules['polysift_paper'] = None\nimport run\n"
+        f"run.main(['--tiny', '--results', {str(tmp_path)!r}, 'growth'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=BENCHMARKS, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "pip install polysift-paper" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_list(capsys):
