@@ -98,7 +98,7 @@ def fit(data: tuple, engine: Any, n: int, **parameters: Any) -> Fitted:
 
 
 def wait_for_quiet(patience: float = 20.0) -> None:
-    """Wait, for a while at most, until nobody else uses the machine (Linux)."""
+    """Wait, for a while at most, until no other process uses the machine (Linux)."""
     until = perf_counter() + patience
     while perf_counter() < until:
         before = machine_ticks()

@@ -249,7 +249,7 @@ KEPT = Rates(
 
 @dataclass
 class Phase:
-    """A phase by who takes how long: the workers, the reading of the rows, the driver."""
+    """The seconds of a phase: of the workers, of reading the rows, of the driver."""
 
     workers: float
     reading: float

@@ -67,12 +67,12 @@ class Folder:
         cells = Table("", "", rows, [Column("section", "section"), *TARGET_COLUMNS]).cells()
         self._fill("targets", as_markdown(cells))
 
-    def _fill(self, place: str, text: str) -> None:
+    def _fill(self, section: str, text: str) -> None:
         """Put a text between two markers of the page."""
         page = self._page.read_text()
 
         def filled(found: re.Match[str]) -> str:
-            if found[2] != place:
+            if found[2] != section:
                 return found[0]
             return f"{found[1]}{text}\n{found[3]}"
 

@@ -1,4 +1,4 @@
-"""What a run of the suite is told: how large, on how many threads."""
+"""The size and the number of threads of a run of the suite."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from polysift_paper.studies.worker import (
     OverLimitError,
     Worker,
     WorkerError,
-    deaf_to_interrupts,
     end_at_interrupts,
+    ignoring_interrupts,
 )
 
 
@@ -116,7 +116,7 @@ def test_a_lower_limit_of_the_shell_is_kept(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="signals")
 def test_ctrl_c_waits_until_a_process_is_ready_for_it() -> None:
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
-    with deaf_to_interrupts():
+    with ignoring_interrupts():
         assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
 

@@ -192,7 +192,7 @@ class Comparison:
 
 
 def kind_of(status: str) -> str:
-    """Return which of the kinds a status is of; one that nobody knows counts as failed."""
+    """Return which of the kinds a status is of; an unknown one counts as failed."""
     return next((kind for kind in KINDS if status.partition(":")[0] == kind), "failed")
 
 

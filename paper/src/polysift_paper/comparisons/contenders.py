@@ -84,7 +84,7 @@ class Contender:
     build : callable
         Takes ``random_state`` and the parameters by name, returns an estimator.
     costs : tuple of str
-        Parameters that make a fit dearer as they grow: when a candidate was too slow, those that
+        Parameters that make a fit slower as they grow: when a candidate was too slow, those that
         have at least as much of each are not tried.
     search : callable
         Chooses by itself, where there are no candidates to try: takes a case and an effort, returns

@@ -182,8 +182,8 @@ def _at_hand(wanted: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
         stand_ins = [one for one in STAND_INS.get(name, ()) if one in SHAPES or available(one)]
         found += stand_ins
         if stand_ins:
-            places = " and ".join(stand_ins)
-            notes.append(f"{name} is not at hand; in its place there is {places}.")
+            replaced = " and ".join(stand_ins)
+            notes.append(f"{name} is not at hand; in its place there is {replaced}.")
         else:
             absent.append(name)
     if absent:

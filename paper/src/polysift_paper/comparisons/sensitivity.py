@@ -225,15 +225,15 @@ def _over_sets(name: str, summary: list[Row]) -> tuple[bool, str]:
 
 
 def _rounding(name: str, summary: list[Row]) -> str:
-    """Say how often alpha / beta was too small to be told from rounding."""
+    """Say how often alpha / beta was too small to be distinguished from rounding."""
     shares = {
         value: float(np.mean(column(where(summary, **{name: value}), "raised")))
         for value in _values(name, summary)
     }
-    told = [f"{share:.0%} at {number_text(value)}" for value, share in shares.items() if share]
-    if not told:
+    raised = [f"{share:.0%} at {number_text(value)}" for value, share in shares.items() if share]
+    if not raised:
         return "Rounding never raised the paper's alpha."
-    return f"Rounding raised the paper's alpha: of the fits, {', '.join(told)}."
+    return f"Rounding raised the paper's alpha: of the fits, {', '.join(raised)}."
 
 
 _WORDS: dict[str, Any] = {

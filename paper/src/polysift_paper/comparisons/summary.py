@@ -103,17 +103,17 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
 
 
 def _ordered(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return pairs in the paper's order; sets and methods that nobody knows come last."""
+    """Return pairs in the paper's order; sets and methods that are unknown come last."""
     sets, methods = list(DATA), list(METHODS)
 
-    def place(pair: tuple[str, str]) -> tuple[int, int]:
+    def rank(pair: tuple[str, str]) -> tuple[int, int]:
         data, method = pair
         return (
             sets.index(data) if data in sets else len(sets),
             methods.index(method) if method in methods else len(methods),
         )
 
-    return sorted(pairs, key=place)
+    return sorted(pairs, key=rank)
 
 
 def _line(data: str, method: str, rows: list[Row]) -> Row:

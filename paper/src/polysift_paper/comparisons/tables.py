@@ -180,31 +180,31 @@ def row_title(method: str) -> tuple[str, str]:
 
 def explanations(lines: Lines, metric: Metric) -> list[str]:
     """Return the sentences below a table."""
-    told = [
+    sentences = [
         metric.explanation,
         "Bold: the best of the paper's systems as run here, and each of the others that is no "
         "worse.",
     ]
     if metric.timed and any(data in DRAWN_FOR for data, _ in lines):
-        told.append(
+        sentences.append(
             "Data of the size of a set are synthetic, and stand beside the paper's time for that "
             "set."
         )
-    return told
+    return sentences
 
 
 def footnotes(summary: Sequence[Row]) -> list[tuple[str, str]]:
     """Return of each mark and reason the mark, and where it applies."""
     run = Counter(line["data"] for line in summary)
-    places: dict[tuple[str, str], dict[str, list[Row]]] = {}
+    marked: dict[tuple[str, str], dict[str, list[Row]]] = {}
     for line in summary:
         kind = kind_of(line["status"])
         if kind != "ok":
-            sets = places.setdefault((KINDS[kind], line["status"]), {})
+            sets = marked.setdefault((KINDS[kind], line["status"]), {})
             sets.setdefault(line["data"], []).append(line)
     ranks = list(KINDS.values())
     found = []
-    for (mark, status), sets in sorted(places.items(), key=lambda one: ranks.index(one[0][0])):
+    for (mark, status), sets in sorted(marked.items(), key=lambda one: ranks.index(one[0][0])):
         there = [_where(data, lines, run[data]) for data, lines in sets.items()]
         found.append((mark, f"{status.removesuffix('.')}: {'; '.join(there)}"))
     return found

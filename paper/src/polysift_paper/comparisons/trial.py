@@ -113,9 +113,9 @@ def _select(worker: Worker, cell: Row, rows: int, features: int) -> tuple[Params
 def _piloted(worker: Worker, cell: Row, candidates: list[Params]) -> list[Params]:
     """Return the candidates that are best on few rows, the best first.
 
-    How long LIBSVM takes cannot be told from its parameters: on clean data, large ones are fast and
-    small ones slow, on noisy data it is the other way round. The promising come first, so that the
-    limit costs little.
+    How long LIBSVM takes cannot be predicted from its parameters: on clean data, large ones are
+    fast and small ones slow, on noisy data it is the other way round. The promising come first, so
+    that the limit costs little.
     """
     limit = None if cell["limit"] is None else cell["limit"] / PILOT_LIMIT_DIVISOR
     scores = []
@@ -138,11 +138,11 @@ def _status(best: Params | None, total: int, reasons: list[str], skipped: int) -
         return "ok"
     slow = all(reason.startswith("over ") for reason in reasons)
     word = "limited" if best is not None else "over limit" if slow else "failed"
-    told = ", ".join(
+    counts = ", ".join(
         f"{times} of {total} candidates {'' if reason.startswith('over ') else 'failed, '}{reason}"
         for reason, times in Counter(reasons).items()
     )
-    return f"{word}: {told}" + (f", {skipped} not tried after that" if skipped else "")
+    return f"{word}: {counts}" + (f", {skipped} not tried after that" if skipped else "")
 
 
 def shape(case: Case) -> tuple[int, int]:

@@ -30,7 +30,7 @@ TUNED = {"accuracy": "polysift", "auc": "polysift_auc"}
 
 @dataclass
 class Tally:
-    """The data sets for which a claim holds, does not hold, cannot be told, or has no figures."""
+    """The data sets for which a claim holds, fails, cannot be decided, or has no figures."""
 
     good: list[str] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
@@ -47,12 +47,12 @@ class Tally:
         if (self.open or self.missing) and agrees:
             agrees = None
         parts = (good, self.good), (bad, self.bad), ("Cannot be told", self.open)
-        told = [f"{head}: {'; '.join(texts)}." for head, texts in parts if texts]
+        sentences = [f"{head}: {'; '.join(texts)}." for head, texts in parts if texts]
         if self.missing:
-            told.append(f"No figures: {', '.join(self.missing)}.")
+            sentences.append(f"No figures: {', '.join(self.missing)}.")
         sets = sum(map(len, (self.good, self.bad, self.open, self.missing)))
         counted = f"{len(self.good)} of {sets} sets."
-        return Verdict(agrees, " ".join([counted, *told, *(text for text in more if text)]))
+        return Verdict(agrees, " ".join([counted, *sentences, *(text for text in more if text)]))
 
 
 def findings(table: ComparisonTable, summary: list[Row]) -> list[Finding]:
@@ -237,11 +237,11 @@ def _faster(table: ComparisonTable, lines: Lines, rivals: tuple[str, ...]) -> Fi
             tally.missing.append(data_title(data))
             continue
         slow = [system for system, value in others.items() if mine >= value]
-        told = ", ".join(
+        times = ", ".join(
             f"{method_title(system)} {value_text('fit_seconds', value)}"
             for system, value in pairs.items()
         )
-        text = f"{data_title(data)} {value_text('fit_seconds', mine)} s ({told})"
+        text = f"{data_title(data)} {value_text('fit_seconds', mine)} s ({times})"
         tally.add(False if slow else None if len(others) < len(rivals) else True, text)
         in_all += _faster_in_all(lines, data, rivals)
     names = ", ".join(map(method_title, rivals))
@@ -287,14 +287,14 @@ def _second_at_least(table: ComparisonTable, lines: Lines) -> Finding:
         if "fpc" not in pairs or len(systems) < 2:
             tally.missing.append(data_title(data))
             continue
-        place = 1 + sum(pairs[system] > pairs["fpc"] for system in systems)
+        rank = 1 + sum(pairs[system] > pairs["fpc"] for system in systems)
         ranking = ", ".join(
             f"{method_title(method)} {value_text('accuracy', pairs[method])}"
             for method in sorted(pairs, key=lambda method: -pairs[method])
         )
         missing = len(systems) < len(table.systems)
-        holds = False if place > 2 else None if missing else True
-        tally.add(holds, f"{data_title(data)}: FPC is number {place} of {len(systems)} ({ranking})")
+        holds = False if rank > 2 else None if missing else True
+        tally.add(holds, f"{data_title(data)}: FPC is number {rank} of {len(systems)} ({ranking})")
     return Finding(
         "FPC's place in accuracy",
         f"On each set FPC is first or second in accuracy among the paper's {len(table.systems)} "

@@ -155,7 +155,7 @@ def draw(summary: list[Row], rows: list[Row]) -> Any:
     for number, size in enumerate(dict.fromkeys(column(where(summary, part="penalty"), "rows"))):
         lines = where(summary, part="penalty", rows=size)
         mean, spread = column(lines, "test_error"), column(lines, "test_error_spread")
-        # The place of zero on the axis of logarithms: one decade left of the smallest penalty.
+        # The position of zero on the axis of logarithms: one decade left of the smallest penalty.
         x = [penalty or PENALTIES[1] / 10 for penalty in column(lines, "penalty")]
         line(third, x, mean, spread, number=number, label=f"$m$ = {size:,}".replace(",", " "))
     third.set(xscale="log", ylim=(0, None))

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from polysift import __version__
 from polysift_paper.studies.study import Cells, Row
-from polysift_paper.studies.worker import deaf_to_interrupts, end_at_interrupts, follow_parent
+from polysift_paper.studies.worker import end_at_interrupts, follow_parent, ignoring_interrupts
 
 SEEDS_APART = 1_000_000
 """How far the seeds of two base seeds are apart; the runs of one lie in between."""
@@ -301,7 +301,7 @@ def _in_processes(
     others = set(active_children())
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin)
     try:
-        with deaf_to_interrupts():
+        with ignoring_interrupts():
             futures: dict[Future[list[Row]], str] = {
                 pool.submit(single_threaded, study.measure, cell): key
                 for key, cell in pending.items()
@@ -321,7 +321,7 @@ def _in_processes(
         pool.shutdown()
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in set(active_children()) - others:  # nobody waits for their results now
+        for process in set(active_children()) - others:  # their results are not awaited
             process.terminate()
         raise
 

@@ -100,8 +100,8 @@ def summarise(rows: list[Row]) -> list[Row]:
     by = ("varied", "rows", "centers")
     lines = average(rows, by, ("seconds", "input"))
     for entry in lines:
-        told = [row["memory"] for row in where(rows, **{name: entry[name] for name in by})]
-        entry["memory"] = None if None in told else float(np.mean(told))
+        known = [row["memory"] for row in where(rows, **{name: entry[name] for name in by})]
+        entry["memory"] = None if None in known else float(np.mean(known))
         del entry["input_spread"]
     return lines
 
@@ -139,9 +139,9 @@ def _draw_time(ax: Any, entries: list[Row], varied: str, slopes: tuple[int, ...]
 
 
 def _draw_memory(ax: Any, entries: list[Row], varied: str) -> None:
-    told = [entry for entry in entries if entry["memory"] is not None]
-    grown = [entry["memory"] / 1e6 for entry in told]
-    line(ax, column(told, varied), grown, number=0, label="beside the input")
+    known = [entry for entry in entries if entry["memory"] is not None]
+    grown = [entry["memory"] / 1e6 for entry in known]
+    line(ax, column(known, varied), grown, number=0, label="beside the input")
     sizes = column(entries, varied)
     line(ax, sizes, [entry["input"] / 1e6 for entry in entries], number=1, label="input")
     features = [entry["rows"] * entry["centers"] * 4 / 1e6 for entry in entries]
@@ -177,16 +177,16 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
         f"({by_centers[0]['seconds']:.2f} s) to {by_centers[-1]['centers']} "
         f"({by_centers[-1]['seconds']:.1f} s); between n and n^2: {'yes' if between else 'no'}. "
     )
-    told = [entry for entry in by_rows if entry["memory"] is not None]
+    known = [entry for entry in by_rows if entry["memory"] is not None]
     small = True
-    if len(told) > 1:
-        per_row, constant = np.polyfit(column(told, "rows"), column(told, "memory"), 1)
+    if len(known) > 1:
+        per_row, constant = np.polyfit(column(known, "rows"), column(known, "memory"), 1)
         small = per_row < 4 * STATE_BYTES_PER_ROW
         text += (
             f"Beside the input it takes {constant / 1e6:.0f} MB and {per_row:.1f} bytes per row "
-            f"({told[-1]['memory'] / 1e6:.0f} MB at {told[-1]['rows']} rows, whose input has "
-            f"{told[-1]['input'] / 1e6:.0f} MB and whose feature matrix would have "
-            f"{told[-1]['rows'] * FIXED_CENTERS * 4 / 1e6:.0f}); the state of the solver alone is "
+            f"({known[-1]['memory'] / 1e6:.0f} MB at {known[-1]['rows']} rows, whose input has "
+            f"{known[-1]['input'] / 1e6:.0f} MB and whose feature matrix would have "
+            f"{known[-1]['rows'] * FIXED_CENTERS * 4 / 1e6:.0f}); the state of the solver alone is "
             f"{STATE_BYTES_PER_ROW} bytes per row. Below {4 * STATE_BYTES_PER_ROW} bytes per row: "
             f"{'yes' if small else 'no'}. "
         )
