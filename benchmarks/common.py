@@ -13,8 +13,7 @@ from time import perf_counter
 import joblib
 import numpy as np
 
-from polysift_paper.comparisons.case import three_parts
-from suite._timing import bare_gram as suite_gram
+from harness.timing import bare_gram as suite_gram
 
 __all__ = ["bare_gram", "best_time", "load", "three_parts", "train", "write_parquet"]
 
@@ -68,6 +67,12 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray]:
     frame = pd.read_parquet(Path(os.environ["POLYSIFT_DATA"]) / f"{name}.parquet")
     y = frame.pop("target").to_numpy()
     return frame.to_numpy(dtype=float), y
+
+
+def three_parts(rows: int, seed: int) -> list[np.ndarray]:
+    """Return training, validation and test rows: half, a quarter, a quarter, as in the paper."""
+    order = np.random.default_rng(seed).permutation(rows)
+    return np.split(order, [rows // 2, rows // 2 + rows // 4])
 
 
 def write_parquet(path: Path, rows: int, features: int, dtype: str = "float32") -> None:

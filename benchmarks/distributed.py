@@ -38,7 +38,7 @@ WORKERS = 2
 FEATURES, DEGREE = 21, 3
 PAPER = {"solver": "paper", "max_iter": 5, "tol": 0.0}
 CONVERGED = {"solver": "converged", "max_iter": 60, "tol": 0.0}
-SMALL = 100 * 1024
+INLINE_BYTES = 100 * 1024
 """Results up to this size Ray sends to the driver with the word that the task is done."""
 
 
@@ -98,7 +98,7 @@ def fit(data: tuple, engine: Any, n: int, **parameters: Any) -> Fitted:
 
 
 def wait_for_quiet(patience: float = 20.0) -> None:
-    """Wait, for a while at most, until nobody else uses the machine (Linux)."""
+    """Wait, for a while at most, until no other process uses the machine (Linux)."""
     until = perf_counter() + patience
     while perf_counter() < until:
         before = machine_ticks()
@@ -267,7 +267,7 @@ class Ledger:
         for ref in self._states:
             size = ray.get(ref).nbytes
             self.note("state", size)
-            self.note("small states", size if size <= SMALL else 0)
+            self.note("small states", size if size <= INLINE_BYTES else 0)
         self._states = []
 
 
@@ -294,9 +294,9 @@ def traffic(m: int, n: int, sweeps: int) -> None:
     later = [moved[f"sweep {k}"] for k in range(2, ledger.sweeps + 1)]
     last, rows = ledger.bytes[f"sweep {ledger.sweeps}"], ledger.bytes["survey"]["rows"]
     figures = [
-        f"{m:>9,} {last['tasks']:>9}",
+        f"{m:>9,} {last['tasks']:>10}",
         f"{moved['survey'] / 1e3:>9,.0f} {moved['Gram matrix'] / 1e3:>9,.0f}",
-        f"{max(later) / 1e3:>9.1f} {max(later) / last['tasks'] / 1e3:>11.2f}",
+        f"{max(later) / 1e3:>9.1f} {max(later) / last['tasks'] / 1e3:>13.2f}",
         f"{rows / 1e6:>9.1f} {last['state'] / 1e6:>9.1f}   {same_model(models)}",
     ]
     print(*figures, flush=True)
@@ -305,9 +305,8 @@ def traffic(m: int, n: int, sweeps: int) -> None:
 def measure_traffic(quick: bool) -> None:
     n = 100 if quick else 400
     print(f"\nthrough the driver, in kB (n = {n}, {FEATURES} float32 features, arrays)")
-    print(
-        "     rows partitions  survey      Gram   a sweep per partition   rows MB  state MB  model"
-    )
+    counted = "     rows partitions    survey      Gram   a sweep per partition"
+    print(f"{counted}   rows MB  state MB  model")
     for millions in (1, 2, 4) if quick else (1, 2, 4, 6, 8):
         traffic(millions * 10**6, n, 3)
     print("rows: sent once to the object store; state: in the object store after each sweep")

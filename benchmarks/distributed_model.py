@@ -250,7 +250,7 @@ KEPT = Rates(
 
 @dataclass
 class Phase:
-    """A phase by who takes how long: the workers, the reading of the rows, the driver."""
+    """The seconds of a phase: of the workers, of reading the rows, of the driver."""
 
     workers: float
     reading: float
@@ -364,7 +364,7 @@ def print_estimate(rates: Rates, m: int, n: int, nodes: int, cpus: int) -> None:
         return values[0] if values[0] == values[1] else " / ".join(values)
 
     shares = [f"{e.work / (16 * nodes) / e.total:.0%}" for e in (slow, fast)]
-    fold_parts = [
+    entries = [
         f"{m:.0e}".replace("+", ""),
         str(n),
         str(nodes),
@@ -379,7 +379,7 @@ def print_estimate(rates: Rates, m: int, n: int, nodes: int, cpus: int) -> None:
         f"{figure(slow.gram_bytes / 1e9)} GB",
         f"{figure(slow.sweep_bytes / 1e6)} MB",
     ]
-    print(f"| {' | '.join(fold_parts)} |")
+    print(f"| {' | '.join(entries)} |")
 
 
 def figure(value: float) -> str:

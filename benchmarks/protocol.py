@@ -14,6 +14,7 @@ import warnings
 
 import numpy as np
 
+import needs_paper  # noqa: F401 - before imports from polysift_paper
 from polysift import degree_bound
 from polysift.datasets import UCI
 from polysift.features.kernels import full_dimension
@@ -22,13 +23,13 @@ from polysift_paper.comparisons.contenders import build_fpc
 from polysift_paper.comparisons.printed import printed
 
 ALPHAS = (1.0, 1e-2, 1e-4)
-MOST_DEGREE, MOST_CENTERS = 8, 1500
+MAX_DEGREE, MAX_CENTERS = 8, 1500
 
 
 def scores(case: Case, degree: int, alpha: float, within: bool, seed: int) -> tuple[float, float]:
     """Return the validation and test accuracy of one model."""
     rows, features = len(case.train), case.X.shape[1]
-    n = min(full_dimension(degree, features), rows if within else min(rows, MOST_CENTERS))
+    n = min(full_dimension(degree, features), rows if within else min(rows, MAX_CENTERS))
     model = build_fpc(seed, degree=degree, n_centers=n, alpha=alpha).fit(*case.of(case.train))
     return model.score(*case.of(case.validation)), model.score(*case.of(case.test))
 
@@ -41,9 +42,9 @@ def lines(name: str, splits: int) -> list[str]:
         for alpha in ALPHAS:
             judged = [
                 scores(case, degree, alpha, degree <= bound, seed)
-                for degree in range(1, max(bound, MOST_DEGREE) + 1)
+                for degree in range(1, max(bound, MAX_DEGREE) + 1)
             ]
-            for word, tried in (("s_max", judged[:bound]), (str(MOST_DEGREE), judged)):
+            for word, tried in (("s_max", judged[:bound]), (str(MAX_DEGREE), judged)):
                 best = max(tried, key=lambda pair: pair[0])  # of equals, the smaller degree
                 found.setdefault((alpha, word), []).append(best[1])
     paper = printed("accuracy", name, "fpc")

@@ -18,10 +18,10 @@ from time import perf_counter
 import joblib
 from threadpoolctl import threadpool_limits
 
-from suite._machine import describe, in_short
-from suite._page import Folder
-from suite._report import Report, printed
-from suite._run import Run
+from harness.machine import describe, in_short
+from harness.page import Folder
+from harness.report import Report, printed
+from harness.run import Run
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -83,7 +83,7 @@ def measured(section: str, run: Run) -> Report:
     """Return what a section finds; OpenMP, too, takes no more threads than asked for."""
     with threadpool_limits(limits=run.threads, user_api="openmp"):
         if section in SCRIPTS:
-            return import_module("suite._scripts").measure(section, run)
+            return import_module("harness.scripts").measure(section, run)
         return import_module(f"suite.{section}").measure(run)
 
 

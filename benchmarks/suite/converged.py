@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from suite._kernels import warm_up
-from suite._problems import quadratic
-from suite._report import Column, Report, Row, Table, Target
-from suite._run import Run
-from suite._systems import SYSTEMS
-from suite._timing import say, seconds_of
+from harness.kernels import warm_up
+from harness.problems import quadratic
+from harness.report import Column, Report, Row, Table, Target
+from harness.run import Run
+from harness.systems import SYSTEMS
+from harness.timing import say, seconds_of
 
 FEATURES, DEGREE = 22, 2
 

@@ -6,13 +6,13 @@ after each fit. Five iterations, no tolerance: a survey, a Gram pass and four sw
 
 from __future__ import annotations
 
+from harness.kernels import warm_up
+from harness.problems import published_shape
+from harness.report import Column, Report, Row, Table, Target
+from harness.run import Run
+from harness.systems import GRAMS
+from harness.timing import bare_gram, say, seconds_of
 from polysift import FPCClassifier
-from suite._kernels import warm_up
-from suite._problems import published_shape
-from suite._report import Column, Report, Row, Table, Target
-from suite._run import Run
-from suite._systems import GRAMS
-from suite._timing import bare_gram, say, seconds_of
 
 SHAPES = {
     # rows, features, degree, centers, target

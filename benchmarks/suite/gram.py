@@ -6,11 +6,11 @@ product is one call with BLAS on all of them. Speed counts m n^2.
 
 from __future__ import annotations
 
+from harness.engines import Bench, Shape
+from harness.report import Column, Report, Row, Table, Target
+from harness.run import Run
+from harness.timing import bare_gram, best_times, say
 from polysift.runtime.parallel import Pool
-from suite._engines import Bench, Shape
-from suite._report import Column, Report, Row, Table, Target
-from suite._run import Run
-from suite._timing import bare_gram, best_times, say
 
 SHAPES = (
     # features, degree, centers, rows, target

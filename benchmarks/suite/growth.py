@@ -10,13 +10,14 @@ from typing import Any
 
 import numpy as np
 
+import needs_paper  # noqa: F401 - before imports from polysift_paper
+from harness.figures import lines_of, panels
+from harness.kernels import warm_up
+from harness.report import Column, Report, Row, Table
+from harness.run import Run
+from harness.timing import say, seconds_of
 from polysift import FPCClassifier
 from polysift_paper.studies.averages import exponent
-from suite._drawn import lines_of, panels
-from suite._kernels import warm_up
-from suite._report import Column, Report, Row, Table
-from suite._run import Run
-from suite._timing import say, seconds_of
 
 BASE = {"m": 100_000, "n": 400, "d": 20, "K": 2}
 DEGREE = 3

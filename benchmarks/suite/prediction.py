@@ -15,17 +15,18 @@ from typing import Any
 
 import numpy as np
 
+import needs_paper  # noqa: F401 - before imports from polysift_paper
+from harness.cells import PRELOAD, in_words, megabytes, recall, store
+from harness.problems import Problem, smooth
+from harness.report import Column, Report, Row, Table
+from harness.run import Run
+from harness.systems import SYSTEMS, Params
+from harness.timing import all_times, say, seconds_of
 from polysift.runtime.memory import MemoryMeter, forget_peak
 from polysift_paper.studies.worker import Worker, WorkerError
-from suite._cells import PRELOAD, in_words, megabytes, recall, store
-from suite._problems import Problem, smooth
-from suite._report import Column, Report, Row, Table
-from suite._run import Run
-from suite._systems import SYSTEMS, Params
-from suite._timing import all_times, say, seconds_of
 
 ONNX = "onnx"
-FEW = (1, 10, 100)
+ROW_COUNTS = (1, 10, 100)
 
 MODELS: dict[str, Params] = {
     "paper": {"degree": 3, "n_centers": 1000},
@@ -44,7 +45,7 @@ COLUMNS = (
     Column("rate", "rows per second", ",.0f"),
     Column("ratio", "polysift's / its rate", ".2f"),
     Column("megabytes", "memory, MB", ",.0f"),
-    *(Column(f"rows_{k}", f"{k} row{'s'[: k > 1]}, microseconds", ",.0f") for k in FEW),
+    *(Column(f"rows_{k}", f"{k} row{'s'[: k > 1]}, microseconds", ",.0f") for k in ROW_COUNTS),
     Column("status", "remark"),
 )
 
@@ -101,7 +102,7 @@ def predicting(problem: Problem, system: str, params: Params, threads: int, time
     """Train, then predict a batch and few rows; return the best times."""
     warnings.simplefilter("ignore")
     predict = _predictor(problem, system, params, threads)
-    few = {k: problem.X_test[:k].copy() for k in FEW}
+    few = {k: problem.X_test[:k].copy() for k in ROW_COUNTS}
     for rows in few.values():
         predict(rows)
     predict(problem.X_test[:2000])

@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from harness.cells import climb, store
+from harness.figures import Lines, curves, panels
+from harness.ladders import ladders
+from harness.problems import Problem, halves, smooth
+from harness.report import Column, Report, Row, Table, Target
+from harness.run import Run
+from harness.systems import SYSTEMS
+from harness.timing import say
 from polysift.datasets import available
-from suite._cells import climb, store
-from suite._drawn import Lines, curves, panels
-from suite._ladders import ladders
-from suite._problems import Problem, halves, smooth
-from suite._report import Column, Report, Row, Table, Target
-from suite._run import Run
-from suite._systems import SYSTEMS
-from suite._timing import say
 
 REAL = ("magic", "skin", "covtype_binary")
 DRAWN = "smooth"

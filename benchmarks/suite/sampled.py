@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from harness.cells import climb, in_own_process, store
+from harness.figures import curves, lines_of, panels
+from harness.problems import halves, smooth
+from harness.report import Column, Report, Row, Table
+from harness.run import Run
+from harness.systems import GRAMS, SYSTEMS, Params
+from harness.timing import bare_gram, best_times, say
 from polysift.datasets import available
-from suite._cells import climb, in_own_process, store
-from suite._drawn import curves, lines_of, panels
-from suite._problems import halves, smooth
-from suite._report import Column, Report, Row, Table
-from suite._run import Run
-from suite._systems import GRAMS, SYSTEMS, Params
-from suite._timing import bare_gram, best_times, say
 
 FEATURES, DEGREE = 8, 8
 """So many polynomials of degree 8 in 8 variables: 12,870."""

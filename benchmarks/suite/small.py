@@ -13,13 +13,13 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from sklearn.linear_model import LogisticRegression
 
+from harness.problems import quadratic
+from harness.report import Column, Report, Row, Table, Target
+from harness.run import Run
+from harness.sweeps import power
+from harness.systems import SYSTEMS
+from harness.timing import Work, all_times, blas_threads, say
 from polysift import FPCClassifier
-from suite._problems import quadratic
-from suite._report import Column, Report, Row, Table, Target
-from suite._run import Run
-from suite._sweeps import power
-from suite._systems import SYSTEMS
-from suite._timing import Work, all_times, blas_threads, say
 
 ROWS, FEATURES = 1_000, 10
 OVERHEAD, ONE_ROW = 10.0, 200.0

@@ -9,16 +9,16 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+from harness.engines import Bench, Shape
+from harness.figures import lines_of, panels
+from harness.kernels import has_kernels
+from harness.machine import has_avx512
+from harness.report import Column, Report, Row, Table, Target
+from harness.run import Run
+from harness.sweeps import limit, plain_blocks
+from harness.timing import best_times, say
 from polysift.features.kernels import full_dimension
 from polysift.runtime.parallel import Pool
-from suite._drawn import lines_of, panels
-from suite._engines import Bench, Shape
-from suite._kernels import has_kernels
-from suite._machine import has_avx512
-from suite._report import Column, Report, Row, Table, Target
-from suite._run import Run
-from suite._sweeps import limit, plain_blocks
-from suite._timing import best_times, say
 
 FEATURES = (2, 4, 8, 16, 21, 50, 100, 200, 784)
 DEGREES = (3, 6)
@@ -30,7 +30,7 @@ AT = (8, 6), (21, 3)
 """For these d and degrees n varies."""
 
 HEADLINE = {"d": 8, "degree": 6, "n": 500, "dtype": "float32"}
-AIM, TIMES, NO_SLOWER = 3e9, 2.5, 0.95
+AIM, MIN_SPEEDUP, NO_SLOWER = 3e9, 2.5, 0.95
 """Features per second on two AVX-512 cores; times plain blocks; NumPy's speed, give or take what
 the clock does."""
 
@@ -121,6 +121,6 @@ def _targets(rows: list[Row]) -> list[Target]:
     rate = Target(f"features per second{vectors}", 1e9 * main["rate"], AIM, True, ".2g")
     return [
         rate,
-        Target("times plain NumPy blocks", main["by_plain"], TIMES, True),
+        Target("times plain NumPy blocks", main["by_plain"], MIN_SPEEDUP, True),
         Target(f"times the NumPy engine, at its least ({where})", least, NO_SLOWER, True),
     ]

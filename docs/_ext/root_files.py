@@ -1,4 +1,4 @@
-"""Links between the files in the root of the repository, which are pages of the site as well."""
+"""Links between files outside docs/, such as CONTRIBUTING.md, which are pages of the site too."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ import re
 from pathlib import Path
 from typing import Any
 
-PAGES = {"README": "index", "CHANGELOG": "changelog", "CONTRIBUTING": "contributing"}
+PAGES = {
+    "README": "index",
+    "CHANGELOG": "changelog",
+    "CONTRIBUTING": "contributing",
+    "paper/README": "paper",
+}
 LINK = re.compile(rf"(?<=\]\()({'|'.join(PAGES)})(?=\.md[#)])")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import importlib
+import subprocess
 import sys
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def between(page, section):
     return page.split(f"<!-- begin {section} -->\n")[1].split(f"<!-- end {section} -->")[0]
 
 
+@pytest.mark.needs("polysift_paper")
 def test_sections_of_one_process(tmp_path, capsys):
     sections = ("gram", "sweep", "fits", "small", "converged", "growth")
     run_sections(tmp_path, *sections)
@@ -53,6 +55,7 @@ def test_sections_of_one_process(tmp_path, capsys):
     assert {row["verdict"] for row in targets} <= {"met", "not met", "not measured"}
 
 
+@pytest.mark.needs("polysift_paper")
 def test_sections_of_many_processes(tmp_path):
     run_sections(tmp_path, "rivals", "sampled", "prediction")
     cells = rows_of(tmp_path / "rivals.csv")
@@ -66,7 +69,7 @@ def test_sections_of_many_processes(tmp_path):
 
 
 def test_a_section_replaces_its_own_part_of_the_page(tmp_path):
-    page, report = module("suite._page"), module("suite._report")
+    page, report = module("harness.page"), module("harness.report")
     folder = page.Folder(tmp_path)
     table = report.Table("", "Title", [{"a": 1.0}], [report.Column("a", "A", ".1f")])
     for figure in (1.0, 3.0):
@@ -82,7 +85,7 @@ def test_a_section_replaces_its_own_part_of_the_page(tmp_path):
 
 
 def test_the_page_has_a_place_for_each_section():
-    page = module("suite._page").TEMPLATE.read_text()
+    page = module("harness.page").TEMPLATE.read_text()
     for place in (*module("run").SECTIONS, "machine", "targets"):
         between(page, place)
 
@@ -97,25 +100,25 @@ def test_the_page_has_a_place_for_each_section():
     ],
 )
 def test_targets(figure, least, verdict):
-    assert module("suite._report").Target("what", figure, 2.0, least).verdict == verdict
+    assert module("harness.report").Target("what", figure, 2.0, least).verdict == verdict
 
 
 @pytest.mark.parametrize(("d", "degree", "count"), [(8, 6, 14), (21, 3, 26), (2, 9, 9), (4, 2, 8)])
 def test_multiply_adds_of_a_feature(d, degree, count):
-    assert module("suite._sweeps").operations(d, degree) == count
+    assert module("harness.sweeps").operations(d, degree) == count
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_plain_blocks_do_what_the_engine_does(dtype):
     from polysift.runtime.parallel import Pool, single_threaded_blas
 
-    engines, sweeps = module("suite._engines"), module("suite._sweeps")
+    engines, sweeps = module("harness.engines"), module("harness.sweeps")
     close = 1e-3 if dtype == "float32" else 1e-9
     with Pool(1) as pool, single_threaded_blas():
         bench = engines.Bench(engines.Shape(1_000, 3, 5, 40, dtype), pool, fused=False)
         plain = sweeps.plain_blocks(bench, 2)
         for _ in range(2):  # the second from a state that has moved
-            sums = bench._engine.sweep([bench._lane], bench.u)
+            sums = bench._engine.sweep([bench._problem], bench.u)
             np.testing.assert_allclose(plain(), sums.r[:, 0], rtol=close)
 
 
@@ -124,6 +127,7 @@ def model(title, accuracy, seconds):
     return about | {"accuracy": accuracy, "seconds": seconds}
 
 
+@pytest.mark.needs("polysift_paper")
 def test_time_to_equal_accuracy():
     against = module("suite.rivals")._against
     ours = [model("ours", 0.8, 1.0), model("ours", 0.9, 2.0), model("ours", 0.89, 4.0)]
@@ -135,8 +139,9 @@ def test_time_to_equal_accuracy():
     assert np.isnan(line["ratio"]) and line["least"] == 0.5
 
 
+@pytest.mark.needs("polysift_paper")
 def test_what_takes_too_long_is_left_out(monkeypatch):
-    cells = module("suite._cells")
+    cells = module("harness.cells")
     done = []
 
     def cell(folder, system, params, threads, limit, rows=None):
@@ -150,15 +155,16 @@ def test_what_takes_too_long_is_left_out(monkeypatch):
     assert rows[-1]["status"] == "left out: 8 s or more expected"
 
 
+@pytest.mark.needs("polysift_paper")
 def test_a_cell_that_fails_says_why(tmp_path):
-    cells, problems = module("suite._cells"), module("suite._problems")
+    cells, problems = module("harness.cells"), module("harness.problems")
     folder = cells.store(tmp_path / "problem", problems.quadratic(200, 4, test=10))
     found = cells.in_own_process(folder, "paper", {"degree": -1, "n_centers": 5}, 1, 60.0)
     assert "degree must be" in found["status"] and "seconds" not in found
 
 
 def test_a_script_is_run_as_it_is(monkeypatch):
-    scripts, of = module("suite._scripts"), module("suite._run")
+    scripts, of = module("harness.scripts"), module("harness.run")
     assert scripts.commands("massive", of.Run("full", 2))[0][-1] == "1000000"
     monkeypatch.setattr(scripts, "commands", lambda *_: [["memory.py", "--nothing"]])
     assert "unrecognized arguments" in scripts.measure("memory", of.Run("tiny", 1)).text
@@ -172,6 +178,18 @@ def test_bad_arguments(arguments, message, capsys):
     with pytest.raises(SystemExit):
         module("run").main(arguments)
     assert message in capsys.readouterr().err
+
+
+def test_without_the_paper_a_section_says_how_to_install_it(tmp_path):
+    code = (
+        "import sys\nsys.modules['polysift_paper'] = None\nimport run\n"
+        f"run.main(['--tiny', '--results', {str(tmp_path)!r}, 'growth'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=BENCHMARKS, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "pip install polysift-paper" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_list(capsys):

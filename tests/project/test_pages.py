@@ -199,3 +199,20 @@ def test_links_lead_somewhere(page):
         assert goal.exists(), f"{page.name} links to {target}"
         if anchor and goal.suffix == ".md":
             assert anchor in anchors_of(goal), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", ["derivations.md", "glossary.md", "numerics.md"])
+def test_modules_and_names_of_the_code_are_there(page):
+    """What a page says of the code: `solvers.admm.Run.step` is a class or function of a module."""
+    package = ROOT / "src" / "polysift"
+    rooms = {path.parent.name for path in package.glob("*/__init__.py")} | {"losses"}
+    found = re.findall(r"`([a-z_]+(?:\.\w+)*)`", (DOCS / page).read_text(encoding="utf-8"))
+    words = {word for word in found if word.split(".")[0] in rooms}
+    assert words
+    for word in words:
+        parts = word.split(".")
+        module = package.joinpath(*parts[: 1 if parts[0] == "losses" else 2]).with_suffix(".py")
+        assert module.exists(), f"{page} names {word}"
+        for name in parts[1 if parts[0] == "losses" else 2 :]:
+            defined = rf"(?:class|def|self\.|    ) ?{name}\b|^{name}\b"
+            assert re.search(defined, module.read_text(), re.M), f"{page} names {word}"

@@ -27,7 +27,7 @@ def run(*command, cwd=ROOT):
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory):
-    """Return a folder with an sdist and a wheel that was built from it, in fresh environments."""
+    """Return a folder with an sdist and a wheel, and those of polysift-paper in paper/."""
     pytest.importorskip("build", reason="a release is built with polysift[release]")
     folder = tmp_path_factory.mktemp("dist")
     asked = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "hatchling"]
@@ -35,14 +35,18 @@ def dist(tmp_path_factory):
     if reached.returncode:
         pytest.skip(f"no package index can be reached: {reached.stderr.decode()[-300:]}")
     run(sys.executable, "-m", "build", "--outdir", folder, ROOT)
+    run(sys.executable, "-m", "build", "--outdir", folder / "paper", ROOT / "paper")
     return folder
 
 
-def test_both_files_hold_what_they_should(dist):
+def test_all_files_hold_what_they_should(dist):
     pytest.importorskip("twine", reason="a release is checked with polysift[release]")
-    assert "hold what they should" in run(sys.executable, TOOLS / "check_dist.py", dist)
-    checked = run(sys.executable, "-m", "twine", "check", "--strict", *dist.iterdir())
-    assert checked.count("PASSED") == 2
+    assert "hold what they should" in run(
+        sys.executable, TOOLS / "check_dist.py", dist, dist / "paper"
+    )
+    files = [path for path in dist.rglob("*") if path.is_file()]
+    checked = run(sys.executable, "-m", "twine", "check", "--strict", *files)
+    assert checked.count("PASSED") == 4
 
 
 def test_the_wheel_in_an_empty_environment(dist):

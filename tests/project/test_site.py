@@ -23,6 +23,7 @@ def api_entries():
     return listed + data
 
 
+@pytest.mark.needs("polysift_paper")
 def test_every_public_name_is_on_the_api_page_once():
     homes = {"datasets": "polysift", "plots": "polysift", "rivals": "polysift_paper"}
     public = {name for name in polysift.__all__ if name not in {*homes, "__version__"}}

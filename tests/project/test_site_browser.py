@@ -28,6 +28,8 @@ PAGES = (
     "faq",
     "glossary",
     "contributing",
+    "paper",
+    "rivals",
 )
 CUT_OFF = """
 const seen = element => {  // whether it ends on the screen, or in something that scrolls

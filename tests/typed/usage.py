@@ -20,7 +20,6 @@ from polysift import (
     datasets,
     plots,
 )
-from polysift_paper import rivals
 
 Array = npt.NDArray[Any]
 
@@ -45,7 +44,6 @@ def choose(source: DataSource) -> None:
     assert_type(search.fit(source), FPCClassifierCV)
     assert_type(search.best_estimator_, FPCClassifier)
     assert_type(PolynomialKernelMap(degree=2).fit(np.eye(3)), PolynomialKernelMap)
-    assert_type(rivals.FalkonClassifier().fit(np.eye(3), [0, 1, 1]), rivals.FalkonClassifier)
 
 
 def keep(model: FPCClassifier, path: Path) -> None:

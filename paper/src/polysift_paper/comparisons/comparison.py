@@ -32,8 +32,8 @@ OURS = {"polysift": "polysift", "polysift_auc": "polysift (AUC)", "lightgbm": "L
 
 METHODS = {**SYSTEMS, **OURS}
 
-SHAPES = {"susy_shape": "susy", "higgs_shape": "higgs"}
-"""Synthetic data of the size of a set of the paper: they tell time, and nothing else."""
+DRAWN_FOR = {"susy_shape": "susy", "higgs_shape": "higgs"}
+"""Drawn data, and the set of the paper whose size they have: they stand for its times alone."""
 
 DATA = {
     **SETS,
@@ -192,7 +192,7 @@ class Comparison:
 
 
 def kind_of(status: str) -> str:
-    """Return which of the kinds a status is of; one that nobody knows counts as failed."""
+    """Return which of the kinds a status is of; an unknown one counts as failed."""
     return next((kind for kind in KINDS if status.partition(":")[0] == kind), "failed")
 
 

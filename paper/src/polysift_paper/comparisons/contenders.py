@@ -24,14 +24,14 @@ GRIDS = ("quick", "coarse", "full")
 PAPER: Params = {"centers": "uniform", "alpha": 1.0, "beta": 1.0, "max_iter": 5, "tol": 0.0}
 """How the paper runs FPC."""
 
-WIDE = 50
+WIDE_FROM_FEATURES = 50
 """From so many features on, polynomials of degree 2 alone have more dimensions than a search tries
 by default: few degrees and many centers pay there, and the first iterates are good enough."""
 
 WIDE_CANDIDATES: Params = {"degrees": (1, 2, 3), "solvers": "paper"}
 WIDE_CENTERS = (1000, 3000, 10_000)
 
-SMALL = 10_000
+FOLDS_BELOW_ROWS = 10_000
 """With fewer rows to choose by than that, a single validation part is a matter of luck."""
 
 QUICK_CANDIDATES: Params = {"rhos": (None, 1e-6), "max_iter": (30, 100)}
@@ -61,7 +61,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """What a search found, and whether it got to its end."""
 
     params: Params
@@ -84,7 +84,7 @@ class Contender:
     build : callable
         Takes ``random_state`` and the parameters by name, returns an estimator.
     costs : tuple of str
-        Parameters that make a fit dearer as they grow: when a candidate was too slow, those that
+        Parameters that make a fit slower as they grow: when a candidate was too slow, those that
         have at least as much of each are not tried.
     search : callable
         Chooses by itself, where there are no candidates to try: takes a case and an effort, returns
@@ -97,7 +97,7 @@ class Contender:
     candidates: Callable[[int, int, str], list[Params]] | None = None
     build: Callable[..., Any]
     costs: tuple[str, ...] = ()
-    search: Callable[[Case, Effort], Found] | None = None
+    search: Callable[[Case, Effort], SearchResult] | None = None
 
 
 def contenders() -> dict[str, Contender]:
@@ -147,7 +147,7 @@ def build_polysift(random_state: Any = 0, **params: Any) -> FPCClassifier:
     return FPCClassifier(**{"n_jobs": 1, "random_state": random_state, **params})
 
 
-def search_polysift(case: Case, effort: Effort, scoring: str) -> Found:
+def search_polysift(case: Case, effort: Effort, scoring: str) -> SearchResult:
     """Return the best parameters on the validation rows, by "accuracy" or "roc_auc".
 
     With few rows, the best by five folds of the training and validation rows together, which the
@@ -155,19 +155,19 @@ def search_polysift(case: Case, effort: Effort, scoring: str) -> Found:
     best, the smallest. The model is fitted to the training rows in any case.
     """
     rows, features = len(case.train), case.X.shape[1]
-    wide = features >= WIDE
+    wide = features >= WIDE_FROM_FEATURES
     options: Params = dict(QUICK_CANDIDATES) if effort.grid == "quick" else {}
     if wide:
         centers = sorted({min(n, rows) for n in WIDE_CENTERS})
         options |= {**WIDE_CANDIDATES, "n_centers": centers}
     pairs = 2 * max(degree_bound(rows, features), 5)
-    small = rows + len(case.validation) < SMALL and not wide
+    small = rows + len(case.validation) < FOLDS_BELOW_ROWS and not wide
     if small and scoring == "accuracy":
         options["one_standard_error"] = True
     return _searched(case, effort, 5 if small else None, pairs, scoring=scoring, **options)
 
 
-def search_sizes(case: Case, effort: Effort, sizes: Sequence[int]) -> Found:
+def search_sizes(case: Case, effort: Effort, sizes: Sequence[int]) -> SearchResult:
     """Return the paper's choice among numbers of centers.
 
     The paper does not print the degree: it is the least whose polynomials have so many dimensions,
@@ -191,7 +191,9 @@ def search_sizes(case: Case, effort: Effort, sizes: Sequence[int]) -> Found:
     )
 
 
-def _searched(case: Case, effort: Effort, cv: int | None, times: int, **options: Any) -> Found:
+def _searched(
+    case: Case, effort: Effort, cv: int | None, times: int, **options: Any
+) -> SearchResult:
     """Search by folds or on the validation rows."""
     both = np.concatenate([case.train, case.validation])
     split = np.arange(len(case.train)), np.arange(len(case.train), len(both))
@@ -204,7 +206,7 @@ def _searched(case: Case, effort: Effort, cv: int | None, times: int, **options:
         **options,
     )
     search.fit(*case.of(both))
-    return Found(search.best_params_, search.status_ == "finished")
+    return SearchResult(search.best_params_, search.status_ == "finished")
 
 
 FPC = Contender(

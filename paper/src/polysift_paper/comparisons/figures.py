@@ -1,17 +1,385 @@
-"""The pictures of a comparison, with what to say of them."""
+"""The figures of a comparison: against each rival, against time, and against the paper's.
+
+Colours can be distinguished by all readers; where they mean data sets, markers mean methods.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from polysift.plots.base import load_matplotlib
-from polysift_paper.comparisons.comparison import Picture
-from polysift_paper.comparisons.scatter import draw_against_paper, draw_scatter
-from polysift_paper.comparisons.summary import Lines, by_pair
-from polysift_paper.comparisons.tradeoff import draw_tradeoff
+import numpy as np
+
+from polysift.plots.base import GREY, INK, load_matplotlib
+from polysift_paper.comparisons.comparison import Picture, data_title, method_title
+from polysift_paper.comparisons.printed import SYSTEMS, printed
+from polysift_paper.comparisons.summary import Lines, by_pair, figure, methods_of, sets_of
+from polysift_paper.comparisons.tables import signed
+from polysift_paper.studies.pictures import HEIGHT, TEXT_SIZE, WIDTH, name_axes, new_figure
 from polysift_paper.studies.results import LOOK, drawn
 from polysift_paper.studies.study import Row
+
+BLUE, RED, SKY, GREEN, ORANGE, PURPLE = (
+    "#0072B2",
+    "#D55E00",
+    "#56B4E9",
+    "#009E73",
+    "#E69F00",
+    "#CC79A7",
+)
+
+SET_COLOURS = ("#332288", ORANGE, "#44AA99", RED, "#88CCEE", "#117733", PURPLE, "#882255", GREY)
+
+METHOD_LOOKS = {
+    "svm_rbf": ("o", SKY),
+    "svm_poly": ("s", SKY),
+    "linear_svm": ("<", GREEN),
+    "l1_svm": (">", GREEN),
+    "random_forest": ("^", ORANGE),
+    "prox_pfgm": ("X", PURPLE),
+    "falkon": ("D", GREY),
+    "rr_fourier": ("v", GREY),
+    "tensor_sketch": ("P", GREY),
+    "fpc": ("*", BLUE),
+    "polysift": ("*", RED),
+    "polysift_auc": ("p", RED),
+    "lightgbm": ("h", ORANGE),
+}
+"""The marker of each method, and its colour where colours tell methods apart."""
+
+DEFAULT_LOOK = ("d", INK)
+
+EDGE = {"edgecolor": "white", "linewidth": 0.5}
+
+SCALE_OFFSET = 0.02
+"""Keeps a share of 1 in the picture, where the scale is logarithmic in what is missing to 1."""
+
+SHARES = (1.0, 0.99, 0.98, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7, 0.65, 0.6, 0.5)
+
+TICK_GAP = 0.09
+"""The least distance of two ticks, as a share of the axis."""
+
+MIN_TICKS = 3
+"""With fewer ticks the scale could not be read; then others are chosen."""
+
+
+NAMES = {"accuracy": "accuracy (%)", "auc": "AUC"}
+
+TICKS = (0, 2, 4, 10, 30, 100, 300, 1000)
+
+LINEAR_DEVIATIONS = 4.0
+"""Up to so many standard deviations the scale is linear, beyond them logarithmic."""
+
+
+PANEL_COLUMNS = 3
+
+EMPHASISED = ("fpc", "polysift")
+
+OUTLIER_FACTOR = 4.0
+"""A method so many times as far below the best as the median is left out."""
+
+MIN_SPAN_POINTS = 0.4
+"""The least span of a panel, in points of accuracy, before anything is left out."""
+
+
+def look(method: str) -> tuple[str, str]:
+    """Return the marker and the colour of a method."""
+    return METHOD_LOOKS.get(method, DEFAULT_LOOK)
+
+
+def set_colours(sets: Sequence[str]) -> dict[str, str]:
+    """Return a colour for each data set."""
+    return {data: SET_COLOURS[i % len(SET_COLOURS)] for i, data in enumerate(sets)}
+
+
+def legend_entry(marker: str, colour: str, label: str, face: str | None = None) -> Any:
+    """Return an entry of a legend."""
+    return load_matplotlib("lines").Line2D(
+        [],
+        [],
+        color=colour,
+        marker=marker,
+        markerfacecolor=face or colour,
+        markersize=11 if marker == "*" else 7,
+        linestyle="",
+        label=label,
+    )
+
+
+def legend_below(drawing: Any, entries: Sequence[Any], columns: int) -> None:
+    """Draw a legend below all panels."""
+    if entries:
+        drawing.legend(
+            handles=entries,
+            loc="outside lower center",
+            ncols=columns,
+            fontsize=TEXT_SIZE,
+            frameon=False,
+            columnspacing=1.5,
+            handletextpad=0.3,
+        )
+
+
+def legend_of_sets(drawing: Any, sets: Sequence[str], methods: Sequence[str]) -> None:
+    """Name the colours of data sets and the markers of methods, below all panels."""
+    colours = set_colours(sets)
+    entries = [legend_entry("o", colours[data], data_title(data)) for data in sets]
+    entries += [legend_entry(look(method)[0], INK, method_title(method)) for method in methods]
+    legend_below(drawing, entries, 7)
+
+
+def empty(ax: Any) -> None:
+    """Write that there is nothing to show."""
+    ax.text(0.5, 0.5, "no figures", transform=ax.transAxes, ha="center", color=GREY)
+    ax.set_xticks([])
+    ax.set_yticks([])
+
+
+def _forward(share: Any) -> Any:
+    return -np.log(
+        np.maximum(1 + SCALE_OFFSET - np.asarray(share, dtype=float), SCALE_OFFSET / 100)
+    )
+
+
+def _backward(position: Any) -> Any:
+    return 1 + SCALE_OFFSET - np.exp(-np.asarray(position, dtype=float))
+
+
+def _ticks(ends: tuple[float, float], shares: Sequence[float], apart: float) -> list[float]:
+    """Return the shares in sight that leave room for one another."""
+    least = apart * (_forward(ends[1]) - _forward(ends[0]))
+    found: list[float] = []
+    for share in shares:
+        inside = ends[0] <= share <= ends[1]
+        if inside and (not found or _forward(found[-1]) - _forward(share) >= least):
+            found.append(round(share, 3))
+    return found
+
+
+def set_share_scale(ax: Any, shares: Sequence[float], *, percent: bool) -> None:
+    """Give both axes one scale that spreads what is close to 1, and draw y = x."""
+    first, last = _forward(min(shares)), _forward(max(shares))
+    edge = 0.05 * (last - first) + 0.03
+    ends = _backward(first - edge), _backward(last + edge)
+    ticks = _ticks(ends, SHARES, TICK_GAP)
+    if len(ticks) < MIN_TICKS:
+        ticks = _ticks(ends, [1 - step / 200 for step in range(101)], 2 * TICK_GAP)
+    labels = [f"{100 * share:g}" if percent else f"{share:g}" for share in ticks]
+    kinds = load_matplotlib("ticker")
+    ax.set_xscale("function", functions=(_forward, _backward))
+    ax.set_yscale("function", functions=(_forward, _backward))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_major_locator(kinds.FixedLocator(ticks))
+        axis.set_major_formatter(kinds.FixedFormatter(labels))
+        axis.set_minor_locator(kinds.NullLocator())
+    ax.plot(ends, ends, color=GREY, linestyle="--", linewidth=1.0, zorder=1)
+    ax.set_xlim(*ends)
+    ax.set_ylim(*ends)
+    ax.set_aspect("equal")
+
+
+def draw_scatter(lines: Lines) -> Any:
+    """Draw the paper's Fig. 13, for FPC and for polysift."""
+    side = 1.3 * WIDTH
+    drawing, panels = new_figure(2, 2, width=2 * side, height=2 * side + 0.4)
+    rivals = [one for one in methods_of(lines) if one in SYSTEMS and one != "fpc"]
+    for row, ours in zip(panels, (("fpc", "fpc"), ("polysift", "polysift_auc")), strict=True):
+        for ax, kind, mine in zip(row, NAMES, ours, strict=True):
+            _rivals_panel(ax, lines, kind, mine, [*rivals, *(["fpc"] if mine != "fpc" else [])])
+    legend_of_sets(drawing, sets_of(lines, "accuracy"), [*rivals, "fpc"])
+    return drawing
+
+
+def _rivals_panel(ax: Any, lines: Lines, kind: str, mine: str, rivals: Sequence[str]) -> None:
+    sets, shown = sets_of(lines, kind), []
+    colours = set_colours(sets)
+    for rival in rivals:
+        points = [
+            (x, y, colours[data])
+            for data in sets
+            if (x := figure(lines, data, rival, kind)) is not None
+            and (y := figure(lines, data, mine, kind)) is not None
+        ]
+        shown += _points(ax, points, rival, size=80 if rival == "fpc" else 42, **EDGE)
+    name = NAMES[kind]
+    name_axes(ax, f"{name} of the rival", f"{name} of {method_title(mine)}")
+    if shown:
+        set_share_scale(ax, shown, percent=kind == "accuracy")
+    else:
+        empty(ax)
+
+
+def _points(
+    ax: Any, points: Sequence[tuple[float, float, str]], method: str, size: float, **style: Any
+) -> list[float]:
+    """Draw points with the marker of a method, and return their coordinates on both axes."""
+    if not points:
+        return []
+    x, y, colours = zip(*points, strict=True)
+    ax.scatter(x, y, s=size, c=list(colours), marker=look(method)[0], zorder=3, **style)
+    return [*x, *y]
+
+
+def draw_against_paper(lines: Lines) -> Any:
+    """Draw our accuracy against the paper's, and how our FPC differs from the paper's."""
+    drawing, (left, right) = new_figure(1, 2, width=3 * WIDTH, height=1.75 * HEIGHT + 0.5)
+    sets = [
+        data
+        for data in sets_of(lines, "accuracy")
+        if any(printed("accuracy", data, system) for system in SYSTEMS)
+    ]
+    systems = [one for one in methods_of(lines) if one in SYSTEMS]
+    colours, shown = set_colours(sets), []
+    for system in systems:
+        points = [
+            (paper.mean, mine, colours[data])
+            for data in sets
+            if (paper := printed("accuracy", data, system)) is not None
+            and (mine := figure(lines, data, system, "accuracy")) is not None
+        ]
+        style = {"edgecolor": INK, "linewidth": 0.6} if system == "fpc" else EDGE
+        shown += _points(left, points, system, size=150 if system == "fpc" else 42, **style)
+    name_axes(left, "accuracy in the paper (%)", "our accuracy (%)", "All systems")
+    if shown:
+        set_share_scale(left, shown, percent=True)
+    else:
+        empty(left)
+    _differences_panel(right, lines, sets)
+    legend_of_sets(drawing, sets, systems)
+    return drawing
+
+
+def _differences_panel(ax: Any, lines: Lines, sets: Sequence[str]) -> None:
+    """Draw how our FPC differs from the paper's, set by set."""
+    scaled = any((one := printed("accuracy", data, "fpc")) and one.std for data in sets)
+    kinds = (
+        {"accuracy": (-0.16, BLUE), "auc": (0.16, "white")} if scaled else {"accuracy": (0, BLUE)}
+    )
+    most = 0.0
+    for kind, (shift, face) in kinds.items():
+        label = NAMES[kind].removesuffix(" (%)")
+        for line, data in enumerate(sets):
+            paper, mine = printed(kind, data, "fpc"), figure(lines, data, "fpc", kind)
+            if paper is None or mine is None:
+                continue
+            change = mine - paper.mean
+            # Two of these are two standard deviations and half of the last printed digit.
+            x = change / ((paper.std or 0.0) + paper.unit / 4) if scaled else 100 * change
+            most = max(most, abs(x))
+            spot = x, line + shift
+            ax.scatter(*spot, s=45, facecolor=face, edgecolor=BLUE, zorder=3, label=label)
+            _beside(ax, spot, signed(kind, change))
+            label = ""  # one entry of the legend is enough
+    what = "the paper's standard deviations" if scaled else "points of accuracy"
+    name_axes(ax, f"our FPC minus the paper's ({what})", "", "FPC")
+    if not ax.collections:
+        empty(ax)
+        return
+    ax.set_yticks(range(len(sets)), [data_title(data) for data in sets])
+    ax.set_ylim(len(sets) - 0.4, -0.6)
+    ax.axvline(0.0, color=GREY, linestyle="--", linewidth=1.0)
+    if scaled:
+        ax.axvspan(-2, 2, color=BLUE, alpha=0.1, linewidth=0)
+        ax.legend(fontsize=TEXT_SIZE, loc="best", framealpha=1.0)
+        _widen(ax, max(most, 2.5))
+    else:
+        ax.set_xlim(-1.4 * (most or 1.0), 1.4 * (most or 1.0))
+
+
+def _beside(ax: Any, spot: tuple[float, float], text: str) -> None:
+    """Write a text on the outer side of a mark."""
+    right = spot[0] >= 0
+    ax.annotate(
+        text,
+        spot,
+        (7 if right else -7, 0),
+        textcoords="offset points",
+        ha="left" if right else "right",
+        va="center",
+        fontsize=8,
+    )
+
+
+def _widen(ax: Any, most: float) -> None:
+    """Make room for the texts beside the marks; large differences are drawn closer together."""
+    decades = 2.0  # of the logarithmic part are as wide as the linear part on one side
+    share = most / LINEAR_DEVIATIONS
+    position = decades * share if share <= 1 else decades + np.log10(share)
+    position *= 1.45
+    end = LINEAR_DEVIATIONS * (
+        position / decades if position <= decades else 10 ** (position - decades)
+    )
+    ax.set_xscale("symlog", linthresh=LINEAR_DEVIATIONS, linscale=decades)
+    ax.set_xlim(-end, end)
+    kept = [tick for tick in TICKS if tick <= end]
+    ticks = [*(-tick for tick in reversed(kept[1:])), *kept]
+    ax.set_xticks(ticks, [str(tick).replace("-", "\u2212") for tick in ticks])
+    ax.xaxis.set_minor_locator(load_matplotlib("ticker").NullLocator())
+
+
+def draw_tradeoff(lines: Lines) -> Any:
+    """Draw the accuracy of each method against its time, of the final fit and of all training."""
+    sets, methods = sets_of(lines, "accuracy"), methods_of(lines)
+    columns = min(PANEL_COLUMNS, max(1, len(sets)))
+    count = max(1, -(-len(sets) // columns))
+    width = columns * WIDTH if columns > 1 else 1.8 * WIDTH
+    drawing, panels = new_figure(count, columns, width=width, height=count * HEIGHT + 0.8)
+    axes = list(np.atleast_1d(panels).flat)
+    for ax in axes[len(sets) :]:
+        ax.set_axis_off()
+    for ax, data in zip(axes, sets, strict=False):
+        _tradeoff_panel(ax, lines, data, methods)
+    entries = [legend_entry(*look(method), method_title(method)) for method in methods]
+    if entries:
+        entries.append(legend_entry("o", GREY, "final fit alone", face="white"))
+        entries.append(legend_entry("o", GREY, "with selection"))
+    legend_below(drawing, entries, {1: 4, 2: 4, 3: 6}[columns])
+    return drawing
+
+
+def _tradeoff_panel(ax: Any, lines: Lines, data: str, methods: Sequence[str]) -> None:
+    there: list[tuple[str, Row]] = [
+        (one, line)
+        for one in methods
+        if (line := lines.get((data, one))) is not None
+        and line["accuracy"] is not None
+        and line["fit_seconds"] is not None
+    ]
+    name_axes(ax, "time (s)", "accuracy (%)", data_title(data))
+    if not there:
+        empty(ax)
+        return
+    for method, line in there:
+        marker, colour = look(method)
+        size, order = (130, 5) if method in EMPHASISED else (42, 3)
+        x, y = [line["training_seconds"], line["fit_seconds"]], 2 * [100 * line["accuracy"]]
+        ax.plot(x, y, color=colour, linewidth=0.8, alpha=0.6, zorder=order - 1)
+        faces = [colour, "white"]
+        ax.scatter(
+            x, y, s=size, marker=marker, c=faces, edgecolor=colour, linewidth=1.0, zorder=order
+        )
+    ax.set_xscale("log")
+    ax.xaxis.set_minor_locator(load_matplotlib("ticker").NullLocator())
+    ax.ticklabel_format(axis="y", useOffset=False)  # else all at 100 % would be 0, "+1e2"
+    _leave_out_outliers(ax, {method: 100 * line["accuracy"] for method, line in there})
+
+
+def _leave_out_outliers(ax: Any, values: dict[str, float]) -> None:
+    """Limit the axis, so that a poor rival does not squeeze the others, and count the outliers."""
+    top = max(values.values())
+    low = top - max(
+        OUTLIER_FACTOR * (top - float(np.median(list(values.values())))), MIN_SPAN_POINTS
+    )
+    # What the picture is about is in it, however far below it is.
+    low = min([low, *(value for method, value in values.items() if method in EMPHASISED)])
+    bottom = min(value for value in values.values() if value >= low)
+    edge = 0.08 * (top - bottom) + 0.02 if top > bottom else MIN_SPAN_POINTS
+    far = sum(value < low for value in values.values())
+    ax.set_ylim(bottom - (2 if far else 1) * edge, top + edge)  # the text is below all marks
+    if far:
+        text = f"{far} further below"
+        ax.text(0.98, 0.03, text, transform=ax.transAxes, ha="right", fontsize=9, color=GREY)
+
 
 PICTURES: dict[str, tuple[Callable[[Lines], Any], str, str, str]] = {
     "scatter": (

@@ -30,7 +30,15 @@ from polysift_paper.comparisons.tables import (
     tables_markdown,
     value_text,
 )
-from polysift_paper.studies.page import PAPER, badge, escaped, folded, markdown_table, picture
+from polysift_paper.studies.page import (
+    MADE_BY,
+    PAPER,
+    badge,
+    escaped,
+    folded,
+    markdown_table,
+    picture,
+)
 from polysift_paper.studies.results import write_whole
 from polysift_paper.studies.study import Row
 
@@ -229,7 +237,7 @@ def _document(comparison: Comparison, remarks: Path, command: str) -> list[str]:
     lines = [
         f"# {escaped(comparison.table.title)}",
         "",
-        f"{PAPER}: {comparison.table.source}. This page is made by",
+        f"{PAPER}: {comparison.table.source}. {MADE_BY}",
         "",
         *(f"    {line}" for line in command.splitlines()),
         "",

@@ -112,13 +112,13 @@ HIGHDIM_CELLS = """
 """
 """Table VII: of each set the accuracy and the seconds."""
 
-Backend = tuple[str, str, str]
+FigureKey = tuple[str, str, str]
 """What was measured ("accuracy", "auc", "seconds" or "minutes"), the data set, the system."""
 
 
 def _cells(
     text: str, sets: tuple[str, ...], systems: tuple[str, ...], kinds: tuple[str, ...]
-) -> dict[Backend, str]:
+) -> dict[FigureKey, str]:
     heads = [(kind, data) for data in sets for kind in kinds]
     return {
         (*head, system): cell
@@ -127,7 +127,7 @@ def _cells(
     }
 
 
-CELLS: dict[Backend, str] = {
+CELLS: dict[FigureKey, str] = {
     **_cells(UCI_ACCURACY, UCI, tuple(SYSTEMS), ("accuracy",)),
     **_cells(UCI_AUC, UCI, tuple(SYSTEMS), ("auc",)),
     **_cells(UCI_SECONDS, UCI, tuple(SYSTEMS), ("seconds",)),

@@ -1,6 +1,6 @@
 """Appendix F: how FPC depends on the centers, on alpha and on beta, over the UCI data sets.
 
-Whether the studies of Appendix F agree with the paper, by what chance does to its choice.
+A difference counts if it is larger than what chance does to the paper's choice.
 """
 
 from __future__ import annotations
@@ -25,6 +25,13 @@ from polysift_paper.studies.averages import average, column, seeds, where
 from polysift_paper.studies.centers import SCHEMES
 from polysift_paper.studies.study import ONE_RUN, Row, Study, Verdict
 
+PARAMETERS: dict[str, tuple[Any, ...]] = {
+    "centers": tuple(SCHEMES),
+    "alpha": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0),
+    "beta": (1e-2, 1e-1, 1.0, 10.0, 100.0),
+}
+
+
 CHOICES: Row = {"centers": "uniform", "alpha": 1.0, "beta": 1.0}
 """What the paper recommends."""
 
@@ -35,6 +42,71 @@ FORMS = {
 
 TIE = 1e-9
 """Means that are closer than this differ by rounding alone."""
+
+
+def cells(name: str, data: Sequence[str], runs: int, base: int = 0) -> list[Row]:
+    """Return one cell per run, data set and value of a parameter."""
+    return [
+        {**seed, "data": one, name: value}
+        for seed in seeds(runs, base)
+        for one in data
+        for value in PARAMETERS[name]
+    ]
+
+
+def measure(cell: Row) -> list[Row]:
+    """Choose the degree by the validation rows, and judge the choice on the test rows.
+
+    All cells of a run have the same rows.
+
+    Parameters
+    ----------
+    cell : dict
+        "data", "seed", and one of "centers", "alpha" and "beta"; the others are the paper's.
+
+    Returns
+    -------
+    list of dict
+        One: test accuracy and AUC, the degree, whether it has C(s + d, s) centers ("full"), and
+        whether rounding raised the paper's alpha ("raised").
+    """
+    from sklearn.metrics import roc_auc_score
+
+    case = open_case(cell["data"], cell["seed"])
+    (X, y), (X_check, y_check), (X_test, y_test) = (
+        case.of(part) for part in (case.train, case.validation, case.test)
+    )
+    varied = {name: cell[name] for name in PARAMETERS if name in cell}
+    best: tuple[float, Any] = (-1.0, None)
+    for params in paper_candidates(*X.shape):
+        model = build_fpc(random_state=cell["seed"], **params, **varied)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what rounding does to alpha; counted instead
+            model.fit(X, y)
+        score = float(np.mean(model.predict(X_check) == y_check))
+        if score > best[0]:  # of equals, the smaller degree
+            best = score, model
+    chosen = best[1]
+    return [
+        {
+            "accuracy": float(np.mean(chosen.predict(X_test) == y_test)),
+            "auc": float(roc_auc_score(y_test, chosen.decision_function(X_test))),
+            "degree": chosen.degree,
+            "full": chosen.n_centers == full_dimension(chosen.degree, X.shape[1]),
+            "raised": bool(chosen.rho_ > (1 + 1e-9) * chosen.alpha / chosen.beta),
+        }
+    ]
+
+
+def summarise(name: str, rows: list[Row]) -> list[Row]:
+    """Return means and deviations for each data set and value, and the most common degree."""
+    rows = [row | {"accuracy_percent": 100 * row["accuracy"]} for row in rows]
+    lines = average(rows, ("data", name), ("accuracy_percent", "auc", "full", "raised"))
+    for entry in lines:
+        counts = Counter(column(where(rows, data=entry["data"], **{name: entry[name]}), "degree"))
+        entry["degree"] = min(counts, key=lambda s: (-counts[s], s))
+        del entry["full_spread"], entry["raised_spread"]
+    return lines
 
 
 def judge_centers(summary: list[Row], _rows: list[Row]) -> Verdict:
@@ -153,87 +225,15 @@ def _over_sets(name: str, summary: list[Row]) -> tuple[bool, str]:
 
 
 def _rounding(name: str, summary: list[Row]) -> str:
-    """Say how often alpha / beta was too small to be told from rounding."""
+    """Say how often alpha / beta was too small to be distinguished from rounding."""
     shares = {
         value: float(np.mean(column(where(summary, **{name: value}), "raised")))
         for value in _values(name, summary)
     }
-    told = [f"{share:.0%} at {number_text(value)}" for value, share in shares.items() if share]
-    if not told:
+    raised = [f"{share:.0%} at {number_text(value)}" for value, share in shares.items() if share]
+    if not raised:
         return "Rounding never raised the paper's alpha."
-    return f"Rounding raised the paper's alpha: of the fits, {', '.join(told)}."
-
-
-PARAMETERS: dict[str, tuple[Any, ...]] = {
-    "centers": tuple(SCHEMES),
-    "alpha": (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0),
-    "beta": (1e-2, 1e-1, 1.0, 10.0, 100.0),
-}
-
-
-def cells(name: str, data: Sequence[str], runs: int, base: int = 0) -> list[Row]:
-    """Return one cell per run, data set and value of a parameter."""
-    return [
-        {**seed, "data": one, name: value}
-        for seed in seeds(runs, base)
-        for one in data
-        for value in PARAMETERS[name]
-    ]
-
-
-def measure(cell: Row) -> list[Row]:
-    """Choose the degree by the validation rows, and judge the choice on the test rows.
-
-    All cells of a run have the same rows.
-
-    Parameters
-    ----------
-    cell : dict
-        "data", "seed", and one of "centers", "alpha" and "beta"; the others are the paper's.
-
-    Returns
-    -------
-    list of dict
-        One: test accuracy and AUC, the degree, whether it has C(s + d, s) centers ("full"), and
-        whether rounding raised the paper's alpha ("raised").
-    """
-    from sklearn.metrics import roc_auc_score
-
-    case = open_case(cell["data"], cell["seed"])
-    (X, y), (X_check, y_check), (X_test, y_test) = (
-        case.of(part) for part in (case.train, case.validation, case.test)
-    )
-    varied = {name: cell[name] for name in PARAMETERS if name in cell}
-    best: tuple[float, Any] = (-1.0, None)
-    for params in paper_candidates(*X.shape):
-        model = build_fpc(random_state=cell["seed"], **params, **varied)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what rounding does to alpha; counted instead
-            model.fit(X, y)
-        score = float(np.mean(model.predict(X_check) == y_check))
-        if score > best[0]:  # of equals, the smaller degree
-            best = score, model
-    chosen = best[1]
-    return [
-        {
-            "accuracy": float(np.mean(chosen.predict(X_test) == y_test)),
-            "auc": float(roc_auc_score(y_test, chosen.decision_function(X_test))),
-            "degree": chosen.degree,
-            "full": chosen.n_centers == full_dimension(chosen.degree, X.shape[1]),
-            "raised": bool(chosen.rho_ > (1 + 1e-9) * chosen.alpha / chosen.beta),
-        }
-    ]
-
-
-def summarise(name: str, rows: list[Row]) -> list[Row]:
-    """Return means and deviations for each data set and value, and the most common degree."""
-    rows = [row | {"accuracy_percent": 100 * row["accuracy"]} for row in rows]
-    lines = average(rows, ("data", name), ("accuracy_percent", "auc", "full", "raised"))
-    for entry in lines:
-        counts = Counter(column(where(rows, data=entry["data"], **{name: entry[name]}), "degree"))
-        entry["degree"] = min(counts, key=lambda s: (-counts[s], s))
-        del entry["full_spread"], entry["raised_spread"]
-    return lines
+    return f"Rounding raised the paper's alpha: of the fits, {', '.join(raised)}."
 
 
 _WORDS: dict[str, Any] = {

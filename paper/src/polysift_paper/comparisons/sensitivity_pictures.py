@@ -33,17 +33,17 @@ TICKS_APART = {"x": 0.16, "y": 0.06}
 PADDING = 0.05
 """The share of an axis that is free at either end."""
 
-WIDTH = 7.4
+WIDTH_INCHES = 7.4
 
-APART = 0.24
+SCHEME_GAP = 0.24
 """How far from one another the schemes are drawn, where data sets are 1 apart."""
 
 
 class NearBest:
     """A scale for figures that crowd below the best that can be.
 
-    It is the logarithm of the distance from the best plus ``slack``, so that 98% and 99% are told
-    apart as well as 80% and 90%, and the best itself is in sight.
+    It is the logarithm of the distance from the best plus ``slack``, so that 98% and
+    99% can be distinguished as well as 80% and 90%, and the best itself is in sight.
     """
 
     def __init__(self, best: float, slack: float) -> None:
@@ -55,23 +55,23 @@ class NearBest:
         # matplotlib asks for values beyond the best too, and draws none of them.
         return -np.log(np.maximum(distance, 1e-3 * self.slack))
 
-    def backward(self, places: Any) -> FloatArray:
-        """Return the values at some places of the axis."""
-        return self.best + self.slack - np.exp(-np.asarray(places, dtype=float))
+    def backward(self, positions: Any) -> FloatArray:
+        """Return the values at positions of the axis."""
+        return self.best + self.slack - np.exp(-np.asarray(positions, dtype=float))
 
     def apply(self, ax: Any, which: str, values: Sequence[float]) -> None:
         """Give the axis "x" or "y" this scale, limits about some values, and ticks in between."""
-        places = self.forward(values)
-        room = max(PADDING * float(np.ptp(places)), 0.02)
-        start, end = float(places.min()) - room, float(places.max()) + room
+        positions = self.forward(values)
+        room = max(PADDING * float(np.ptp(positions)), 0.02)
+        start, end = float(positions.min()) - room, float(positions.max()) + room
         ticks: list[float] = []
         last = np.inf
         for share in MISSING:
             tick = self.best * (1 - share)
-            place = float(self.forward(tick))
-            if start <= place <= end and last - place >= TICKS_APART[which] * (end - start):
+            position = float(self.forward(tick))
+            if start <= position <= end and last - position >= TICKS_APART[which] * (end - start):
                 ticks.append(tick)
-                last = place
+                last = position
         functions = self.forward, self.backward
         set_scale, set_ticks, set_limits = (
             getattr(ax, f"set_{which}{part}") for part in ("scale", "ticks", "lim")
@@ -99,7 +99,7 @@ def draw_values(name: str, summary: list[Row], _rows: list[Row]) -> Any:
     matplotlib.figure.Figure
         Of two panels.
     """
-    figure, axes = new_figure(1, 2, width=WIDTH, height=4.6)
+    figure, axes = new_figure(1, 2, width=WIDTH_INCHES, height=4.6)
     data = list(dict.fromkeys(column(summary, "data")))
     for ax, (kind, label, title, best, slack) in zip(axes, PANELS, strict=True):
         for number, one in enumerate(data):
@@ -143,8 +143,8 @@ def draw_points(summary: list[Row], _rows: list[Row]) -> Any:
         Of two panels.
     """
     data = list(dict.fromkeys(column(summary, "data")))
-    figure, axes = new_figure(1, 2, width=WIDTH, height=1.5 + 0.34 * len(data))
-    places = np.arange(len(data))
+    figure, axes = new_figure(1, 2, width=WIDTH_INCHES, height=1.5 + 0.34 * len(data))
+    positions = np.arange(len(data))
     for ax, (kind, label, title, best, slack) in zip(axes, PANELS, strict=True):
         reached: list[float] = []
         for number, (scheme, words) in enumerate(SCHEMES.items()):
@@ -155,7 +155,7 @@ def draw_points(summary: list[Row], _rows: list[Row]) -> Any:
             colour, marker, _ = STYLES[number]
             ax.errorbar(
                 mean,
-                places + APART * (number - 1),
+                positions + SCHEME_GAP * (number - 1),
                 xerr=(half, above),
                 color=colour,
                 marker=marker,
@@ -167,7 +167,7 @@ def draw_points(summary: list[Row], _rows: list[Row]) -> Any:
             reached += [*(mean - half), *(mean + above)]
         NearBest(best, slack).apply(ax, "x", reached)
         first = ax is axes[0]
-        ax.set_yticks(places, [data_title(one) if first else "" for one in data])
+        ax.set_yticks(positions, [data_title(one) if first else "" for one in data])
         ax.set_ylim(len(data) - 0.5, -0.5)  # the first on top
         ax.tick_params(axis="y", length=0)
         name_axes(ax, label, "", title)

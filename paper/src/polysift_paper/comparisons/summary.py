@@ -15,10 +15,10 @@ import numpy as np
 from polysift_paper.comparisons.comparison import (
     COLUMNS,
     DATA,
+    DRAWN_FOR,
     FIGURES,
     KINDS,
     METHODS,
-    SHAPES,
     kind_of,
 )
 from polysift_paper.comparisons.printed import printed
@@ -103,17 +103,17 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
 
 
 def _ordered(pairs: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return pairs in the paper's order; sets and methods that nobody knows come last."""
+    """Return pairs in the paper's order; sets and methods that are unknown come last."""
     sets, methods = list(DATA), list(METHODS)
 
-    def place(pair: tuple[str, str]) -> tuple[int, int]:
+    def rank(pair: tuple[str, str]) -> tuple[int, int]:
         data, method = pair
         return (
             sets.index(data) if data in sets else len(sets),
             methods.index(method) if method in methods else len(methods),
         )
 
-    return sorted(pairs, key=place)
+    return sorted(pairs, key=rank)
 
 
 def _line(data: str, method: str, rows: list[Row]) -> Row:
@@ -160,7 +160,7 @@ def _beside(line: Row) -> Row:
 
 def timed_as(data: str) -> str:
     """Return the set of the paper with whose times those of a set can be compared."""
-    return SHAPES.get(data, data)
+    return DRAWN_FOR.get(data, data)
 
 
 def by_pair(summary: Iterable[Row]) -> Lines:
@@ -176,7 +176,7 @@ def figure(lines: Lines, data: str, method: str, name: str) -> float | None:
 def sets_of(lines: Iterable[tuple[str, str]], name: str) -> list[str]:
     """Return the data sets of which to show a figure, in order: synthetic ones for time alone."""
     found = dict.fromkeys(data for data, _ in lines)
-    return [data for data in found if data not in SHAPES or name not in ("accuracy", "auc")]
+    return [data for data in found if data not in DRAWN_FOR or name not in ("accuracy", "auc")]
 
 
 def methods_of(lines: Iterable[tuple[str, str]]) -> list[str]:

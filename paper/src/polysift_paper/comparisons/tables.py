@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from polysift.reporting.page import NONE
 from polysift_paper.comparisons.comparison import (
+    DRAWN_FOR,
     KINDS,
     OURS,
-    SHAPES,
     data_title,
     kind_of,
     method_title,
@@ -21,8 +21,6 @@ from polysift_paper.studies.page import escaped, markdown_table
 from polysift_paper.studies.study import Row
 
 MINUS = "\u2212"
-
-TEN, HUNDRED = 10, 100
 
 
 @dataclass(frozen=True)
@@ -117,10 +115,10 @@ def value_text(name: str, value: float | None) -> str:
     if value is None:
         return NONE
     if name == "accuracy":
-        return f"{HUNDRED * value:.2f}"
+        return f"{100 * value:.2f}"
     if name == "auc":
         return f"{value:.4f}"
-    return f"{value:,.0f}" if value >= HUNDRED else f"{value:.3g}".replace("e-0", "e-")
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}".replace("e-0", "e-")
 
 
 def signed(name: str, value: float) -> str:
@@ -171,7 +169,7 @@ def _change(metric: Metric, mean: float | None, paper: Printed | None) -> str:
     if metric.timed:
         ratio = mean / paper.mean
         small = f"{ratio:.2g}".replace("e-0", "e-")
-        return f"{ratio:,.0f}\u00d7" if ratio >= TEN else f"{small}\u00d7"
+        return f"{ratio:,.0f}\u00d7" if ratio >= 10 else f"{small}\u00d7"
     return signed(metric.name, mean - paper.mean)
 
 
@@ -182,31 +180,31 @@ def row_title(method: str) -> tuple[str, str]:
 
 def explanations(lines: Lines, metric: Metric) -> list[str]:
     """Return the sentences below a table."""
-    told = [
+    sentences = [
         metric.explanation,
         "Bold: the best of the paper's systems as run here, and each of the others that is no "
         "worse.",
     ]
-    if metric.timed and any(data in SHAPES for data, _ in lines):
-        told.append(
+    if metric.timed and any(data in DRAWN_FOR for data, _ in lines):
+        sentences.append(
             "Data of the size of a set are synthetic, and stand beside the paper's time for that "
             "set."
         )
-    return told
+    return sentences
 
 
 def footnotes(summary: Sequence[Row]) -> list[tuple[str, str]]:
     """Return of each mark and reason the mark, and where it applies."""
     run = Counter(line["data"] for line in summary)
-    places: dict[tuple[str, str], dict[str, list[Row]]] = {}
+    marked: dict[tuple[str, str], dict[str, list[Row]]] = {}
     for line in summary:
         kind = kind_of(line["status"])
         if kind != "ok":
-            sets = places.setdefault((KINDS[kind], line["status"]), {})
+            sets = marked.setdefault((KINDS[kind], line["status"]), {})
             sets.setdefault(line["data"], []).append(line)
     ranks = list(KINDS.values())
     found = []
-    for (mark, status), sets in sorted(places.items(), key=lambda one: ranks.index(one[0][0])):
+    for (mark, status), sets in sorted(marked.items(), key=lambda one: ranks.index(one[0][0])):
         there = [_where(data, lines, run[data]) for data, lines in sets.items()]
         found.append((mark, f"{status.removesuffix('.')}: {'; '.join(there)}"))
     return found

@@ -18,16 +18,16 @@ from polysift.runtime.memory import MemoryMeter, forget_peak
 from polysift.runtime.types import FloatArray
 from polysift_paper.comparisons.case import Case, open_case
 from polysift_paper.comparisons.comparison import FIGURES
-from polysift_paper.comparisons.contenders import Contender, Effort, Found, Params, contender
+from polysift_paper.comparisons.contenders import Contender, Effort, Params, SearchResult, contender
 from polysift_paper.studies.study import Row
 from polysift_paper.studies.worker import OverLimitError, Worker, WorkerError
 
-PATIENCE = 2
+MAX_STOPPED_CANDIDATES = 2
 """Candidates over the time limit after which a selection ends with what it has."""
 
-PILOT_FROM = 1000
+PILOT_FROM_ROWS = 1000
 PILOT_ROWS = 2000
-PILOT_HASTE = 10
+PILOT_LIMIT_DIVISOR = 10
 FINALISTS = 8
 """Where a pilot sorts the candidates: from how many training rows on, how many of them it takes at
 most, by how much its limit is lower, and how many of the candidates go on, except with the paper's
@@ -35,7 +35,7 @@ grids."""
 
 WARM_UP_ROWS = 200
 
-SLACK = 3.0
+FINAL_FIT_LIMIT_FACTOR = 3.0
 """How much longer than a candidate the final fit and its judgement may take: both were within the
 limit before, on a machine that may be busier now."""
 
@@ -62,7 +62,7 @@ def measure(cell: Row) -> list[Row]:
             params, status = _select(worker, cell, *size)
             row |= {"search_seconds": perf_counter() - began, "params": params, "status": status}
         if params is not None:
-            limit = None if cell["limit"] is None else SLACK * cell["limit"]
+            limit = None if cell["limit"] is None else FINAL_FIT_LIMIT_FACTOR * cell["limit"]
             with _worker(cell) as worker:  # with a clean memory
                 row |= worker.call(finish, cell, params, limit=limit)
     except OverLimitError as error:
@@ -89,14 +89,14 @@ def _select(worker: Worker, cell: Row, rows: int, features: int) -> tuple[Params
         found = worker.call(search, cell)
         return found.params, "ok" if found.finished else "limited: the search was out of time"
     candidates = system.candidates(rows, features, cell["grid"])
-    if not system.costs and len(candidates) > 1 and rows > PILOT_FROM:
+    if not system.costs and len(candidates) > 1 and rows > PILOT_FROM_ROWS:
         candidates = _piloted(worker, cell, candidates)
     best: tuple[float, Params | None] = (-1.0, None)
     stopped: list[tuple[Params, str]] = []
     skipped = 0
     for params in candidates:
-        dearer = any(_dearer(params, one, system.costs) for one, _ in stopped)
-        if len(stopped) >= PATIENCE or dearer:
+        costly = any(_costs_more(params, one, system.costs) for one, _ in stopped)
+        if len(stopped) >= MAX_STOPPED_CANDIDATES or costly:
             skipped += 1
             continue
         try:
@@ -113,11 +113,11 @@ def _select(worker: Worker, cell: Row, rows: int, features: int) -> tuple[Params
 def _piloted(worker: Worker, cell: Row, candidates: list[Params]) -> list[Params]:
     """Return the candidates that are best on few rows, the best first.
 
-    How long LIBSVM takes cannot be told from its parameters: on clean data, large ones are fast and
-    small ones slow, on noisy data it is the other way round. The promising come first, so that the
-    limit costs little.
+    How long LIBSVM takes cannot be predicted from its parameters: on clean data, large ones are
+    fast and small ones slow, on noisy data it is the other way round. The promising come first, so
+    that the limit costs little.
     """
-    limit = None if cell["limit"] is None else cell["limit"] / PILOT_HASTE
+    limit = None if cell["limit"] is None else cell["limit"] / PILOT_LIMIT_DIVISOR
     scores = []
     for params in candidates:
         try:
@@ -129,7 +129,7 @@ def _piloted(worker: Worker, cell: Row, candidates: list[Params]) -> list[Params
     return [candidates[at] for at in order[:most]]
 
 
-def _dearer(params: Params, other: Params, costs: tuple[str, ...]) -> bool:
+def _costs_more(params: Params, other: Params, costs: tuple[str, ...]) -> bool:
     return bool(costs) and all(params[name] >= other[name] for name in costs)
 
 
@@ -138,11 +138,11 @@ def _status(best: Params | None, total: int, reasons: list[str], skipped: int) -
         return "ok"
     slow = all(reason.startswith("over ") for reason in reasons)
     word = "limited" if best is not None else "over limit" if slow else "failed"
-    told = ", ".join(
+    counts = ", ".join(
         f"{times} of {total} candidates {'' if reason.startswith('over ') else 'failed, '}{reason}"
         for reason, times in Counter(reasons).items()
     )
-    return f"{word}: {told}" + (f", {skipped} not tried after that" if skipped else "")
+    return f"{word}: {counts}" + (f", {skipped} not tried after that" if skipped else "")
 
 
 def shape(case: Case) -> tuple[int, int]:
@@ -157,7 +157,7 @@ def attempt(case: Case, cell: Row, params: Params, most: int | None = None) -> f
     return float(np.mean(model.predict(X) == y))
 
 
-def search(case: Case, cell: Row) -> Found:
+def search(case: Case, cell: Row) -> SearchResult:
     """Return the choice of a system that searches by itself."""
     run = _contender(cell).search
     assert run is not None

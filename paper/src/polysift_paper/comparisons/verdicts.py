@@ -1,7 +1,4 @@
-"""What the rows of a comparison say: claims with their criteria, and the numbers.
-
-What becomes of a claim over many data sets.
-"""
+"""Claims about a comparison, each checked on every data set by a stated criterion."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from polysift_paper.comparisons.comparison import (
-    SHAPES,
+    DRAWN_FOR,
     ComparisonTable,
     Finding,
     data_title,
@@ -20,10 +17,20 @@ from polysift_paper.comparisons.summary import Lines, by_pair, figure, sets_of
 from polysift_paper.comparisons.tables import signed, value_text
 from polysift_paper.studies.study import Row, Verdict
 
+TIMED_ABOVE_ROWS = 10_000
+"""Times are compared on UCI sets with more rows than that."""
+
+FEATURE_SYSTEMS = ("falkon", "rr_fourier", "tensor_sketch")
+
+NAMES = {"accuracy": "accuracy", "auc": "AUC"}
+
+TUNED = {"accuracy": "polysift", "auc": "polysift_auc"}
+"""Which of our classifiers was tuned for what."""
+
 
 @dataclass
 class Tally:
-    """The data sets for which a claim holds, does not hold, cannot be told, or has no figures."""
+    """The data sets for which a claim holds, fails, cannot be decided, or has no figures."""
 
     good: list[str] = field(default_factory=list)
     bad: list[str] = field(default_factory=list)
@@ -40,22 +47,12 @@ class Tally:
         if (self.open or self.missing) and agrees:
             agrees = None
         parts = (good, self.good), (bad, self.bad), ("Cannot be told", self.open)
-        told = [f"{head}: {'; '.join(texts)}." for head, texts in parts if texts]
+        sentences = [f"{head}: {'; '.join(texts)}." for head, texts in parts if texts]
         if self.missing:
-            told.append(f"No figures: {', '.join(self.missing)}.")
+            sentences.append(f"No figures: {', '.join(self.missing)}.")
         sets = sum(map(len, (self.good, self.bad, self.open, self.missing)))
         counted = f"{len(self.good)} of {sets} sets."
-        return Verdict(agrees, " ".join([counted, *told, *(text for text in more if text)]))
-
-
-MANY_ROWS = 10_000
-
-FEATURE_SYSTEMS = ("falkon", "rr_fourier", "tensor_sketch")
-
-NAMES = {"accuracy": "accuracy", "auc": "AUC"}
-
-TUNED = {"accuracy": "polysift", "auc": "polysift_auc"}
-"""Which of our classifiers was tuned for what."""
+        return Verdict(agrees, " ".join([counted, *sentences, *(text for text in more if text)]))
 
 
 def findings(table: ComparisonTable, summary: list[Row]) -> list[Finding]:
@@ -229,7 +226,7 @@ def _leads(sets: list[str], lines: Lines, kind: str, rivals: Rivals, more: str) 
 
 def _faster(table: ComparisonTable, lines: Lines, rivals: tuple[str, ...]) -> Finding:
     tally, in_all = Tally(), 0
-    sets = [data for data in table.data if UCI_ROWS.get(data, MANY_ROWS) > MANY_ROWS]
+    sets = [data for data in table.data if UCI_ROWS.get(data, TIMED_ABOVE_ROWS) > TIMED_ABOVE_ROWS]
     if table.name != "uci":
         sets = _timed_sets(table, lines)
     for data in sets:
@@ -240,15 +237,15 @@ def _faster(table: ComparisonTable, lines: Lines, rivals: tuple[str, ...]) -> Fi
             tally.missing.append(data_title(data))
             continue
         slow = [system for system, value in others.items() if mine >= value]
-        told = ", ".join(
+        times = ", ".join(
             f"{method_title(system)} {value_text('fit_seconds', value)}"
             for system, value in pairs.items()
         )
-        text = f"{data_title(data)} {value_text('fit_seconds', mine)} s ({told})"
+        text = f"{data_title(data)} {value_text('fit_seconds', mine)} s ({times})"
         tally.add(False if slow else None if len(others) < len(rivals) else True, text)
         in_all += _faster_in_all(lines, data, rivals)
     names = ", ".join(map(method_title, rivals))
-    which = f" with more than {MANY_ROWS:,} rows" if table.name == "uci" else ""
+    which = f" with more than {TIMED_ABOVE_ROWS:,} rows" if table.name == "uci" else ""
     return Finding(
         "Speed",
         f"On each set{which} FPC's final fit takes less time than that of {names}, each at the "
@@ -264,7 +261,7 @@ def _faster(table: ComparisonTable, lines: Lines, rivals: tuple[str, ...]) -> Fi
 def _timed_sets(table: ComparisonTable, lines: Lines) -> list[str]:
     """Return the sets to compare times on; data of the size of a set stand in for one not run."""
     sets = _sets(table, lines, "fit_seconds")
-    replaced = [SHAPES[data] for data in sets if data in SHAPES]
+    replaced = [DRAWN_FOR[data] for data in sets if data in DRAWN_FOR]
     return [
         data
         for data in sets
@@ -290,14 +287,14 @@ def _second_at_least(table: ComparisonTable, lines: Lines) -> Finding:
         if "fpc" not in pairs or len(systems) < 2:
             tally.missing.append(data_title(data))
             continue
-        place = 1 + sum(pairs[system] > pairs["fpc"] for system in systems)
+        rank = 1 + sum(pairs[system] > pairs["fpc"] for system in systems)
         ranking = ", ".join(
             f"{method_title(method)} {value_text('accuracy', pairs[method])}"
             for method in sorted(pairs, key=lambda method: -pairs[method])
         )
         missing = len(systems) < len(table.systems)
-        holds = False if place > 2 else None if missing else True
-        tally.add(holds, f"{data_title(data)}: FPC is number {place} of {len(systems)} ({ranking})")
+        holds = False if rank > 2 else None if missing else True
+        tally.add(holds, f"{data_title(data)}: FPC is number {rank} of {len(systems)} ({ranking})")
     return Finding(
         "FPC's place in accuracy",
         f"On each set FPC is first or second in accuracy among the paper's {len(table.systems)} "

@@ -22,6 +22,6 @@ from __future__ import annotations
 
 from polysift_paper.rivals.falkon import FalkonClassifier
 from polysift_paper.rivals.methods import METHODS, Method, make
-from polysift_paper.rivals.pfgm import ProxPFGMClassifier
+from polysift_paper.rivals.prox_pfgm import ProxPFGMClassifier
 
 __all__ = ["METHODS", "FalkonClassifier", "Method", "ProxPFGMClassifier", "make"]

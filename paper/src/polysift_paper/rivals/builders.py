@@ -15,14 +15,12 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC
 
 from polysift_paper.rivals.falkon import FalkonClassifier
-from polysift_paper.rivals.fourier import MedianFourierFeatures
-from polysift_paper.rivals.linear import QuietLinearSVC
-from polysift_paper.rivals.newton_svm import NewtonLinearSVC
-from polysift_paper.rivals.pfgm import ProxPFGMClassifier
-from polysift_paper.rivals.sketch import QuickCountSketch
+from polysift_paper.rivals.linear_svm import NewtonLinearSVC, QuietLinearSVC
+from polysift_paper.rivals.prox_pfgm import ProxPFGMClassifier
+from polysift_paper.rivals.random_features import MedianFourierFeatures, QuickCountSketch
 
-SVM_CACHE = 1000
-"""Megabytes of kernel values that LIBSVM may keep; more than its default of 200 saves time."""
+SVM_CACHE_MB = 1000
+"""What LIBSVM may keep of kernel values; more than its default of 200 saves time."""
 
 
 def _scaled(*steps: Any) -> Pipeline:
@@ -32,14 +30,14 @@ def _scaled(*steps: Any) -> Pipeline:
 
 def svm_rbf(*, random_state: Any = 0, C: float = 1.0, gamma: float = 1.0) -> Pipeline:
     """Return LIBSVM with the kernel ``exp(-gamma |x - x'|^2)``, which draws no random numbers."""
-    return _scaled(SVC(kernel="rbf", C=C, gamma=gamma, cache_size=SVM_CACHE))
+    return _scaled(SVC(kernel="rbf", C=C, gamma=gamma, cache_size=SVM_CACHE_MB))
 
 
 def svm_poly(
     *, random_state: Any = 0, C: float = 1.0, gamma: float = 1.0, degree: int = 3
 ) -> Pipeline:
     """Return LIBSVM with the kernel ``(1 + gamma x.x')^degree``, which draws no random numbers."""
-    svm = SVC(kernel="poly", C=C, gamma=gamma, degree=degree, coef0=1.0, cache_size=SVM_CACHE)
+    svm = SVC(kernel="poly", C=C, gamma=gamma, degree=degree, coef0=1.0, cache_size=SVM_CACHE_MB)
     return _scaled(svm)
 
 
@@ -122,7 +120,7 @@ def lightgbm(*, random_state: Any = 0, n_estimators: int = 100, num_leaves: int 
     except ImportError:
         raise ImportError(
             'The rival "lightgbm" needs the package lightgbm, which is not installed. Install it '
-            "with: pip install 'polysift[rivals]'"
+            "with: pip install lightgbm"
         ) from None
     return _scaled(
         LGBMClassifier(

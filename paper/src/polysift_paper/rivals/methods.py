@@ -46,7 +46,7 @@ class Method:
     full : tuple of dict
         The candidates of the paper, cheap ones first.
     costs : tuple of str
-        The parameters whose growth makes a fit dearer, in the order in which candidates are sorted;
+        The parameters whose growth makes a fit slower, in the order in which candidates are sorted;
         none where that depends on the data.
     quick : tuple of dict
         A few of the coarse candidates, for a fast look.

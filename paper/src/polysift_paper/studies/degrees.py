@@ -25,13 +25,13 @@ SVM_RUNS = 10
 PENALTIES = tuple(10.0**k for k in range(1, -7, -1))
 """The values of lambda among which the best is chosen for each degree."""
 
-SVM_STEPS = 200_000
+SVM_MAX_STEPS = 200_000
 """Where libsvm is stopped: at high degrees and small lambda it would go on for very long."""
 
-TEN = 10
-"""Around where the paper finds the best degrees."""
+PRINTED_DEGREE = 10
+"""The degree around which the paper finds the best ones."""
 
-ALIKE = 0.5
+MIN_CORRELATION = 0.5
 """From which correlation on two curves count as similar."""
 
 PRINTED = (0.0115, 0.0124)
@@ -90,7 +90,7 @@ def _models(cell: Row) -> list[Any]:
         gamma=1.0,
         coef0=1.0,
         C=1 / (2 * cell["penalty"] * ROWS),
-        max_iter=SVM_STEPS,
+        max_iter=SVM_MAX_STEPS,
         cache_size=20,  # megabytes; the whole kernel matrix takes eight
     )
     return [svm]
@@ -142,23 +142,23 @@ def judge(summary: list[Row], _rows: list[Row]) -> Verdict:
     # Logarithms, lest degree 1 alone decide; the offset is half a test row.
     logs = [np.log(np.array(column(lines, "test_error")) + 0.5 / ROWS) for lines in (fpc, svm)]
     likeness = float(np.corrcoef(logs)[0, 1])
-    around = all(TEN in _near_best(lines) for lines in (fpc, svm))
+    around = all(PRINTED_DEGREE in _near_best(lines) for lines in (fpc, svm))
     low, high = PRINTED
     text = (
         f"{_describe(fpc)} {_describe(svm)} Minima are flat, so a best degree counts as around "
-        f"{TEN} if {TEN} is within a standard error of it: for both that is "
+        f"{PRINTED_DEGREE} if {PRINTED_DEGREE} is within a standard error of it: for both that is "
         f"{'so' if around else 'not so'}. The logarithms of the two curves have a correlation of "
-        f"{likeness:.2f}; from {ALIKE:g} on they count as similar. At degree 9 the test error of "
-        f"FPC is {fpc[8]['test_error']:.4f}; the paper has {low:g} to {high:g} there "
+        f"{likeness:.2f}; from {MIN_CORRELATION:g} on they count as similar. At degree 9 the test "
+        f"error of FPC is {fpc[8]['test_error']:.4f}; the paper has {low:g} to {high:g} there "
         f"(simulation 1), which {_is_reproduced(fpc[8])}. Rounding raised the paper's alpha in "
         f"{np.mean(column(fpc, 'altered')):.0%} of the fits of FPC, at degrees from "
         f"{min((e['degree'] for e in fpc if e['altered']), default='none')} on. The SVM had the "
         f"best of {len(PENALTIES)} lambda, {PENALTIES[-1]:g} to {PENALTIES[0]:g}, by its mean test "
-        f"error; libsvm was stopped after {SVM_STEPS:,} steps in "
+        f"error; libsvm was stopped after {SVM_MAX_STEPS:,} steps in "
         f"{np.mean(column(svm, 'altered_all')):.0%} of all its fits, at degree 20 in "
         f"{svm[-1]['altered_all']:.0%}, and more steps might help it at high degrees."
     )
-    return Verdict(around and likeness > ALIKE, text)
+    return Verdict(around and likeness > MIN_CORRELATION, text)
 
 
 def _near_best(lines: list[Row]) -> list[int]:

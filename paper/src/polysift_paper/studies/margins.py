@@ -20,20 +20,20 @@ NOISE = 0.1
 TEST_ROWS = 5000
 
 MARGIN_SIZES = (100, 316, 1000, 3162, 10_000)
-HARD = 1e3
+HARD_C = 1e3
 """C of the SVM whose margin is measured: hardly a row is let inside it."""
 SVM_STEPS = 500_000
-SOFT = 1e-2
+SOFT_PENALTY = 1e-2
 """The penalty of the SVM inside whose margin, |f(x)| <= 1, rows are counted."""
 
 PENALTY_SIZES = (100, 1000, 10_000)
 PENALTIES = (0.0, *(10.0**k for k in range(-8, 1)))
-SMALL = 1e-3
+MAX_COMPARED_PENALTY = 1e-3
 """Penalties up to here are compared: much larger ones bias the classifier at any number of rows."""
-FADED, CHEAP = 0.1, 0.002
+FADED_SHARE, CHEAP_ERROR = 0.1, 0.002
 """What counts as little: a share of the range at the fewest rows, and a test error."""
 
-STEPS, CHECK_EVERY, SETTLED = 4000, 20, 1e-5
+MAX_STEPS, CHECK_EVERY, OBJECTIVE_TOL = 4000, 20, 1e-5
 LOSS_STEP = 0.1
 """m beta of the ADMM; it decides about speed alone."""
 
@@ -75,7 +75,7 @@ class PenalisedHinge:
         shrink = LOSS_STEP / (LOSS_STEP + 2 * ridge)
         v, q = y.astype(float), np.zeros(m)
         before = np.inf
-        for step in range(1, STEPS + 1):
+        for step in range(1, MAX_STEPS + 1):
             z = shrink * (Q.T @ (v - q)) / m
             f = Q @ z
             margins = y * (1.7 * f - 0.7 * v + q)  # over-relaxed
@@ -83,7 +83,7 @@ class PenalisedHinge:
             v, q = y * (margins + k), -y * k
             if step % CHECK_EVERY == 0:
                 objective = float(np.maximum(0, 1 - y * f).mean() + ridge @ z**2)
-                if abs(before - objective) <= SETTLED * objective:
+                if abs(before - objective) <= OBJECTIVE_TOL * objective:
                     break
                 before = objective
         return self._Vt.T @ (z * np.sqrt(m) / self._sigma), objective
@@ -120,13 +120,13 @@ def measure(cell: Row) -> list[Row]:
 
 
 def _margin(X: FloatArray, y: IntArray) -> Row:
-    svm = SVC(kernel="poly", degree=DEGREE, gamma=1.0, coef0=1.0, C=HARD, max_iter=SVM_STEPS)
+    svm = SVC(kernel="poly", degree=DEGREE, gamma=1.0, coef0=1.0, C=HARD_C, max_iter=SVM_STEPS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the cap on its steps; it is counted
         svm.fit(X, y)
     w = svm.dual_coef_[0] @ kernel_features(svm.support_vectors_)
     norm = float(np.linalg.norm(w))
-    soft = kernel_features(X) @ PenalisedHinge(X, y).solve(SOFT)[0]
+    soft = kernel_features(X) @ PenalisedHinge(X, y).solve(SOFT_PENALTY)[0]
     inside = int(np.sum(np.abs(soft) <= 1))
     return {"margin": 1 / norm, "inside": inside, "capped": bool(svm.fit_status_)}
 
@@ -155,7 +155,7 @@ def draw(summary: list[Row], rows: list[Row]) -> Any:
     for number, size in enumerate(dict.fromkeys(column(where(summary, part="penalty"), "rows"))):
         lines = where(summary, part="penalty", rows=size)
         mean, spread = column(lines, "test_error"), column(lines, "test_error_spread")
-        # The place of zero on the axis of logarithms: one decade left of the smallest penalty.
+        # The position of zero on the axis of logarithms: one decade left of the smallest penalty.
         x = [penalty or PENALTIES[1] / 10 for penalty in column(lines, "penalty")]
         line(third, x, mean, spread, number=number, label=f"$m$ = {size:,}".replace(",", " "))
     third.set(xscale="log", ylim=(0, None))
@@ -173,21 +173,21 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
     capped = column(where(rows, part="margin"), "capped")
     effects = [_effect(summary, size) for size in PENALTY_SIZES]
     first, last = effects[0], effects[-1]
-    vanishes, linear = margins[-1] < FADED * margins[0], 0.8 <= crowd <= 1.2
-    useless = last["range"] < FADED * first["range"] and last["cost"] < CHEAP
+    vanishes, linear = margins[-1] < FADED_SHARE * margins[0], 0.8 <= crowd <= 1.2
+    useless = last["range"] < FADED_SHARE * first["range"] and last["cost"] < CHEAP_ERROR
     text = (
-        f"(a) The margin of an almost hard SVM (C = {HARD:g}) on rows without noise falls from "
+        f"(a) The margin of an almost hard SVM (C = {HARD_C:g}) on rows without noise falls from "
         f"{margins[0]:.3g} at {sizes[0]} rows to {margins[-1]:.3g} at {sizes[-1]}, like "
         f"m^{fall:.2f}; below a tenth: {_yes(vanishes)}. libsvm hit its cap of {SVM_STEPS} steps "
         f"in {sum(capped)} of {len(capped)} fits. (b) Rows inside the margin of an SVM with "
-        f"lambda = {SOFT:g} grow like m^{crowd:.2f}; almost linearly (0.8 to 1.2): "
-        f"{_yes(linear)}. (c) Over lambda from 0 to {SMALL:g}, with {NOISE:.0%} noise, the mean "
-        "test error ranges over "
+        f"lambda = {SOFT_PENALTY:g} grow like m^{crowd:.2f}; almost linearly (0.8 to 1.2): "
+        f"{_yes(linear)}. (c) Over lambda from 0 to {MAX_COMPARED_PENALTY:g}, with {NOISE:.0%} "
+        "noise, the mean test error ranges over "
         + ", ".join(f"{e['low']:.4f} to {e['high']:.4f} at m = {e['rows']}" for e in effects)
         + ". No penalty at all instead of the best one costs "
         + ", ".join(f"{e['cost']:.4f}" for e in effects)
         + f". At {last['rows']} rows the range is below a tenth of that at {first['rows']}, and "
-        f"the cost below {CHEAP:g}: {_yes(useless)}. A large penalty does harm at any m: "
+        f"the cost below {CHEAP_ERROR:g}: {_yes(useless)}. A large penalty does harm at any m: "
         "lambda = 1 gives " + ", ".join(f"{e['largest']:.3f}" for e in effects) + "."
     )
     return Verdict(vanishes and linear and useless, text)
@@ -197,7 +197,7 @@ def _effect(summary: list[Row], size: int) -> Row:
     """Return the range of the mean test error over the penalties, and the cost of having none."""
     lines = where(summary, part="penalty", rows=size)
     errors = column(lines, "test_error")
-    small = [e["test_error"] for e in lines if e["penalty"] <= SMALL]
+    small = [e["test_error"] for e in lines if e["penalty"] <= MAX_COMPARED_PENALTY]
     low, high = min(small), max(small)
     cost = errors[0] - min(errors)
     return {

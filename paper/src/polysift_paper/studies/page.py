@@ -1,7 +1,4 @@
-"""The outcomes of studies as a page: HTML that needs no other file, or Markdown with pictures.
-
-Pieces that the pages about experiments share, in HTML and in Markdown.
-"""
+"""Pages about experiments, as self-contained HTML and as Markdown, and the parts they share."""
 
 from __future__ import annotations
 
@@ -15,6 +12,12 @@ from typing import Any
 from polysift.reporting.page import NONE, Markup, facts, joined, listing, markup, page, plain, table
 from polysift_paper.studies.results import TABLES, Outcome, columns_of, versions, write_whole
 from polysift_paper.studies.study import Row
+
+MADE_BY = (
+    "The experiments are in `polysift-paper`: `pip install polysift-paper` (in a checkout: "
+    "`pip install ./paper`). This page is made by"
+)
+"""What stands before the command, in Markdown."""
 
 PAPER = (
     "J. Zeng, M. Wu, S.-B. Lin, D.-X. Zhou: Fast Polynomial Kernel Classification for Massive Data"
@@ -193,7 +196,7 @@ def write_markdown(about: About, outcomes: Sequence[Outcome], folder: Path, comm
     lines = [
         f"# {about.title}",
         "",
-        f"{PAPER}: {about.words}. This page is made by",
+        f"{PAPER}: {about.words}. {MADE_BY}",
         "",
         *(f"    {line}" for line in command.splitlines()),
         "",

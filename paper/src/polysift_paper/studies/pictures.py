@@ -1,7 +1,7 @@
 """What the pictures of the studies share: one size of text, one style per line, bands for spread.
 
 All text is of 10 points at the size at which the page shows the picture. Each line has its own
-colour, marker and dash, so that it can be told from the others in print too.
+colour, marker and dash, so that it differs from the others in print too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs the cells of a study, over processes, and keeps what is done.
+"""Runs the cells of a study over processes, shows the progress, and keeps what is done.
 
 Each finished cell is a line of ``cells.jsonl`` in the folder of its study, under a digest of the
 cell, so that a run that was stopped goes on where it was, and more runs add to those there are.
@@ -8,25 +8,31 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from hashlib import sha256
+from math import inf
 from multiprocessing import active_children, get_context
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from polysift import __version__
-from polysift_paper.studies.progress import Progress
 from polysift_paper.studies.study import Cells, Row
-from polysift_paper.studies.worker import deaf_to_interrupts, end_at_interrupts, follow_parent
+from polysift_paper.studies.worker import end_at_interrupts, follow_parent, ignoring_interrupts
 
 SEEDS_APART = 1_000_000
 """How far the seeds of two base seeds are apart; the runs of one lie in between."""
+
+
+SECONDS_BETWEEN_LINES = 5.0
+"""Seconds between lines."""
 
 
 class CellError(RuntimeError):
@@ -99,7 +105,7 @@ def run_study(
     pending = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in done}
     jobs = min(jobs, len(pending)) if study.parallel else 1
     results = _in_processes(study, pending, jobs) if jobs > 1 else _here(study, pending)
-    progress = Progress(_label(study), len(pending), show=show)
+    progress = CellProgress(_label(study), len(pending), show=show)
     with closing(results), progress:
         for key, rows in results:
             done[key] = store.append(key, pending[key], rows)
@@ -122,6 +128,84 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"cells and measurements must be plain values; got {type(value).__name__}.")
+
+
+class CellProgress:
+    """Counts finished cells.
+
+    Parameters
+    ----------
+    label : str
+        What is running.
+    total : int
+        How many cells there are to run.
+    show : bool
+        Whether to show anything.
+    """
+
+    def __init__(self, label: str, total: int, *, show: bool) -> None:
+        self._label, self._total, self._done = label, total, 0
+        self._show = show and total > 0
+        self._began = self._first = self._last = perf_counter()
+        self._bar: Any = None
+
+    def __enter__(self) -> CellProgress:
+        if self._show and sys.stderr.isatty():
+            self._bar = _rich_bar()
+        if self._bar is not None:
+            self._task = self._bar.add_task(self._label, total=self._total)
+            self._bar.start()
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self) -> None:
+        """Count a cell."""
+        self._done += 1
+        if self._bar is not None:
+            self._bar.update(self._task, completed=self._done)
+        elif self._show:
+            self._print_now_and_then()
+
+    def _print_now_and_then(self) -> None:
+        now = perf_counter()
+        if self._done == 1:
+            self._first = now
+        ended = self._done == self._total
+        if now - self._last < SECONDS_BETWEEN_LINES and not ended:
+            return
+        self._last = now
+        left = ""
+        if self._done > 1 and not ended:  # the first cell took the start of processes, too
+            pace = (now - self._first) / (self._done - 1)
+            left = f", {pace * (self._total - self._done):.0f} s left"
+        far = f"{self._done} of {self._total} cells in {now - self._began:.0f} s{left}"
+        print(f"polysift: {self._label}: {far}", file=sys.stderr, flush=True)
+
+
+def _rich_bar() -> Any:
+    try:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
+    except ImportError:
+        return None
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("cells"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        speed_estimate_period=inf,  # not the last 30 s alone, in which no cell may have ended
+    )
 
 
 class _Store:
@@ -217,7 +301,7 @@ def _in_processes(
     others = set(active_children())
     pool = ProcessPoolExecutor(jobs, get_context("spawn"), _begin)
     try:
-        with deaf_to_interrupts():
+        with ignoring_interrupts():
             futures: dict[Future[list[Row]], str] = {
                 pool.submit(single_threaded, study.measure, cell): key
                 for key, cell in pending.items()
@@ -237,7 +321,7 @@ def _in_processes(
         pool.shutdown()
     except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
-        for process in set(active_children()) - others:  # nobody waits for their results now
+        for process in set(active_children()) - others:  # their results are not awaited
             process.terminate()
         raise
 

@@ -22,19 +22,19 @@ DEGREE = 5
 ITERATIONS = 5
 """Always that many, so that cells differ in size alone."""
 
-MANY_ROWS = (10_000, 31_623, 100_000, 316_228, 1_000_000, 3_162_278, 10_000_000)
+ROW_COUNTS = (10_000, 31_623, 100_000, 316_228, 1_000_000, 3_162_278, 10_000_000)
 FIXED_CENTERS = 100
-MANY_CENTERS = (50, 100, 200, 400, 800)
+CENTER_COUNTS = (50, 100, 200, 400, 800)
 FIXED_ROWS = 200_000
 
-REPETITIONS = 2
+MAX_RUNS = 2
 """However many runs are asked for: time and memory hardly vary."""
 
-FAR, WIDE = 100_000, 100
+FITTED_FROM_ROWS, FITTED_FROM_CENTERS = 100_000, 100
 """Rows and centers from which on exponents are fitted: below, overhead is much of the time."""
 
-CHUNK = 1_000_000
-STATE = 8
+CHUNK_ROWS = 1_000_000
+STATE_BYTES_PER_ROW = 8
 """Bytes that the solver keeps per row: one float64 (see the page on numerics)."""
 
 CHILD = "import sys; from polysift_paper.studies.scaling import child; child(sys.argv[1])"
@@ -48,12 +48,12 @@ def problem(rows: int, seed: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[
     stream = np.random.default_rng(seed)
     X = np.empty((rows, FEATURES), dtype=np.float32)
     y = np.empty(rows, dtype=np.int8)
-    for start in range(0, rows, CHUNK):
-        part = X[start : start + CHUNK]
+    for start in range(0, rows, CHUNK_ROWS):
+        part = X[start : start + CHUNK_ROWS]
         stream.random(out=part, dtype=np.float32)
         curve = np.sin(3 * part[:, 0]) + part[:, 1] * part[:, 2] + part[:, 3:].mean(axis=1) ** 2
         flipped = stream.random(len(part), dtype=np.float32) < 0.1
-        y[start : start + CHUNK] = np.where((curve > 1.2) ^ flipped, 1, -1)
+        y[start : start + CHUNK_ROWS] = np.where((curve > 1.2) ^ flipped, 1, -1)
     return X, y
 
 
@@ -77,11 +77,11 @@ def child(text: str) -> None:
 
 def cells(runs: int) -> list[Row]:
     """Return a cell for each repetition and size."""
-    sizes = [("rows", rows, FIXED_CENTERS) for rows in MANY_ROWS]
-    sizes += [("centers", FIXED_ROWS, centers) for centers in MANY_CENTERS]
+    sizes = [("rows", rows, FIXED_CENTERS) for rows in ROW_COUNTS]
+    sizes += [("centers", FIXED_ROWS, centers) for centers in CENTER_COUNTS]
     return [
         {**seed, "varied": varied, "rows": rows, "centers": centers}
-        for seed in seeds(min(runs, REPETITIONS))
+        for seed in seeds(min(runs, MAX_RUNS))
         for varied, rows, centers in sizes
     ]
 
@@ -100,8 +100,8 @@ def summarise(rows: list[Row]) -> list[Row]:
     by = ("varied", "rows", "centers")
     lines = average(rows, by, ("seconds", "input"))
     for entry in lines:
-        told = [row["memory"] for row in where(rows, **{name: entry[name] for name in by})]
-        entry["memory"] = None if None in told else float(np.mean(told))
+        known = [row["memory"] for row in where(rows, **{name: entry[name] for name in by})]
+        entry["memory"] = None if None in known else float(np.mean(known))
         del entry["input_spread"]
     return lines
 
@@ -139,9 +139,9 @@ def _draw_time(ax: Any, entries: list[Row], varied: str, slopes: tuple[int, ...]
 
 
 def _draw_memory(ax: Any, entries: list[Row], varied: str) -> None:
-    told = [entry for entry in entries if entry["memory"] is not None]
-    grown = [entry["memory"] / 1e6 for entry in told]
-    line(ax, column(told, varied), grown, number=0, label="beside the input")
+    known = [entry for entry in entries if entry["memory"] is not None]
+    grown = [entry["memory"] / 1e6 for entry in known]
+    line(ax, column(known, varied), grown, number=0, label="beside the input")
     sizes = column(entries, varied)
     line(ax, sizes, [entry["input"] / 1e6 for entry in entries], number=1, label="input")
     features = [entry["rows"] * entry["centers"] * 4 / 1e6 for entry in entries]
@@ -159,8 +159,12 @@ def _guide(ax: Any, x: list[float], y: list[float], slope: int, label: str) -> N
 
 def judge(summary: list[Row], rows: list[Row]) -> Verdict:
     """Fit exponents of time, and the memory that each row takes."""
-    by_rows = [entry for entry in where(summary, varied="rows") if entry["rows"] >= FAR]
-    by_centers = [e for e in where(summary, varied="centers") if e["centers"] >= WIDE]
+    by_rows = [
+        entry for entry in where(summary, varied="rows") if entry["rows"] >= FITTED_FROM_ROWS
+    ]
+    by_centers = [
+        e for e in where(summary, varied="centers") if e["centers"] >= FITTED_FROM_CENTERS
+    ]
     in_rows = exponent(column(by_rows, "rows"), column(by_rows, "seconds"))
     in_centers = exponent(column(by_centers, "centers"), column(by_centers, "seconds"))
     most = by_rows[-1]
@@ -173,17 +177,18 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
         f"({by_centers[0]['seconds']:.2f} s) to {by_centers[-1]['centers']} "
         f"({by_centers[-1]['seconds']:.1f} s); between n and n^2: {'yes' if between else 'no'}. "
     )
-    told = [entry for entry in by_rows if entry["memory"] is not None]
+    known = [entry for entry in by_rows if entry["memory"] is not None]
     small = True
-    if len(told) > 1:
-        per_row, constant = np.polyfit(column(told, "rows"), column(told, "memory"), 1)
-        small = per_row < 4 * STATE
+    if len(known) > 1:
+        per_row, constant = np.polyfit(column(known, "rows"), column(known, "memory"), 1)
+        small = per_row < 4 * STATE_BYTES_PER_ROW
         text += (
             f"Beside the input it takes {constant / 1e6:.0f} MB and {per_row:.1f} bytes per row "
-            f"({told[-1]['memory'] / 1e6:.0f} MB at {told[-1]['rows']} rows, whose input has "
-            f"{told[-1]['input'] / 1e6:.0f} MB and whose feature matrix would have "
-            f"{told[-1]['rows'] * FIXED_CENTERS * 4 / 1e6:.0f}); the state of the solver alone is "
-            f"{STATE} bytes per row. Below {4 * STATE} bytes per row: {'yes' if small else 'no'}. "
+            f"({known[-1]['memory'] / 1e6:.0f} MB at {known[-1]['rows']} rows, whose input has "
+            f"{known[-1]['input'] / 1e6:.0f} MB and whose feature matrix would have "
+            f"{known[-1]['rows'] * FIXED_CENTERS * 4 / 1e6:.0f}); the state of the solver alone is "
+            f"{STATE_BYTES_PER_ROW} bytes per row. Below {4 * STATE_BYTES_PER_ROW} bytes per row: "
+            f"{'yes' if small else 'no'}. "
         )
         grown = [entry for entry in by_centers if entry["memory"] is not None]
         if len(grown) > 1:
@@ -194,7 +199,7 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
             )
     else:
         text += "This system does not tell how much memory was used. "
-    text += f"{ITERATIONS} iterations, all cores, at most {REPETITIONS} repetitions."
+    text += f"{ITERATIONS} iterations, all cores, at most {MAX_RUNS} repetitions."
     return Verdict(linear and between and small, text)
 
 
@@ -208,7 +213,7 @@ STUDIES: tuple[Study, ...] = (
             "linear and quadratic in the centers. Beside the input, memory is constant but for a "
             "few bytes per row: the m x n feature matrix is never held."
         ),
-        runs=REPETITIONS,
+        runs=MAX_RUNS,
         cells=cells,
         measure=measure,
         summarise=summarise,

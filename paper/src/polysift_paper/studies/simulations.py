@@ -11,11 +11,13 @@ from polysift_paper.studies import (
     margins,
     noise,
     parameters,
-    samples,
     scaling,
     solvers,
     stopping,
-    theory,
+    theory_convergence,
+    theory_rank,
+    theory_rate,
+    toy,
 )
 from polysift_paper.studies.results import Outcome, write_results
 from polysift_paper.studies.runner import run_study
@@ -23,7 +25,7 @@ from polysift_paper.studies.study import Study
 
 MODULES = (
     margins,
-    samples,
+    toy,
     stopping,
     parameters,
     degrees,
@@ -31,7 +33,9 @@ MODULES = (
     noise,
     solvers,
     scaling,
-    theory,
+    theory_rank,
+    theory_convergence,
+    theory_rate,
 )
 """In the order of the pages."""
 

@@ -25,8 +25,8 @@ MODES = ("paper", "converged")
 STEPS = (1, 2, 3, 5, 10, 20, 50, 100, 200, 300)
 """Iterations at which both modes are looked at, whatever their own stopping rules say."""
 
-CLOSE, MOSTLY = 0.001, 0.25
-"""A relative gap that counts as none; and the share of the paper mode's gap that may remain."""
+REACHED_GAP, REMAINING_GAP = 0.001, 0.25
+"""The relative gap that counts as none, and the share of the paper mode's gap that may remain."""
 
 
 def legendre_basis(X: FloatArray, degree: int) -> FloatArray:
@@ -153,7 +153,7 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
         best = where(summary, at="minimum", degree=degree)[0]
         paper, converged = (where(summary, at="end", degree=degree, mode=mode)[0] for mode in MODES)
         share = converged["gap"] / paper["gap"]
-        holds.append(share < MOSTLY)
+        holds.append(share < REMAINING_GAP)
         texts.append(
             f"Degree {degree}: the minimum of the hinge loss is {best['objective']:.4f}. The paper "
             f"mode ends {paper['gap']:.4f} above it after {paper['iterations']:.1f} iterations "
@@ -167,13 +167,14 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
     low = where(summary, at="end", degree=DEGREES[0], mode="converged")[0]
     lowest = where(summary, at="minimum", degree=DEGREES[0])[0]["objective"]
     high = where(summary, at="minimum", degree=DEGREES[-1])[0]
-    reached = low["gap"] < CLOSE * lowest
+    reached = low["gap"] < REACHED_GAP * lowest
     texts.append(
-        f"The converged mode leaves less than {MOSTLY:.0%} of the paper mode's gap: "
+        f"The converged mode leaves less than {REMAINING_GAP:.0%} of the paper mode's gap: "
         f"{'yes' if all(holds) else 'no'}. At degree {DEGREES[0]} it reaches the minimum, to "
-        f"{CLOSE:.1%}: {'yes' if reached else 'no'}. Of the {high['directions']:.0f} directions of "
-        f"the features at degree {DEGREES[-1]}, {high['resolved']:.0f} stand out from rounding in "
-        "their Gram matrix; along the others it hardly moves, so a gap remains there."
+        f"{REACHED_GAP:.1%}: {'yes' if reached else 'no'}. Of the {high['directions']:.0f} "
+        f"directions of the features at degree {DEGREES[-1]}, {high['resolved']:.0f} stand out "
+        "from rounding in their Gram matrix; along the others it hardly moves, so a gap remains "
+        "there."
     )
     return Verdict(all(holds) and reached, " ".join(texts))
 

@@ -20,11 +20,11 @@ from polysift_paper.studies.toy import MAX_ITER, toy_classifier, toy_data
 TOLERANCES = tuple(10.0 ** (-i / 5) for i in range(26))
 """From 1 to 1e-5, five per decade; the paper counts 25 of them."""
 
-TURN = 16
-"""The place of 10^-3.2, from which on the paper sees iterations grow."""
+TURN_INDEX = 16
+"""The index of 10^-3.2, from which on the paper sees iterations grow."""
 
-FEW, STEEP = 5, 100
-"""Iterations that count as few, and the growth that counts as dramatic."""
+MAX_EARLY_ITERATIONS, MIN_GROWTH = 5, 100
+"""At most so many iterations count as few, and from this factor on their growth as dramatic."""
 
 
 PRINTED_ERRORS, PRINTED_ITERATIONS = (0.01235, 0.01153), (3, 1734)
@@ -101,14 +101,14 @@ def draw(summary: list[Row], _rows: list[Row]) -> Any:
         name_axes(ax, "tolerance", "iterations", title)
     for ax, values in ((axes[0, 0], PRINTED_ERRORS), (axes[1, 0], PRINTED_ITERATIONS)):
         style = {"marker": "*", "markersize": 11, "linestyle": "none", "color": INK}
-        ax.plot([x[TURN], x[-1]], values, **style, zorder=4, label="printed in the paper")
+        ax.plot([x[TURN_INDEX], x[-1]], values, **style, zorder=4, label="printed in the paper")
     for ax in axes.flat:
         ax.set_xscale("log")
         ax.minorticks_off()
         ax.invert_xaxis()
         ax.set_ylim(0, 1.12 * ax.get_ylim()[1])
-    axes[1, 1].set_xlim(1.5, x[TURN + 1] / 1.2)
-    axes[1, 1].set_ylim(0, 1.15 * summary[TURN + 1]["iterations_max"])
+    axes[1, 1].set_xlim(1.5, x[TURN_INDEX + 1] / 1.2)
+    axes[1, 1].set_ylim(0, 1.15 * summary[TURN_INDEX + 1]["iterations_max"])
     legend(axes[0, 0], loc="lower left")
     legend(axes[1, 0], loc="upper left")
     return figure
@@ -117,13 +117,13 @@ def draw(summary: list[Row], _rows: list[Row]) -> Any:
 def judge(summary: list[Row], rows: list[Row]) -> Verdict:
     """Compare the effect of the tolerance with that of chance, and count iterations."""
     errors = column(summary, "test_error")
-    turn, last = summary[TURN], summary[-1]
+    turn, last = summary[TURN_INDEX], summary[-1]
     spread = turn["test_error_spread"]
     if turn["runs"] < 2:
         return ONE_RUN
     flat = max(errors) - min(errors) < spread
-    few = turn["iterations"] <= FEW
-    steep = last["iterations"] > STEEP * turn["iterations"]
+    few = turn["iterations"] <= MAX_EARLY_ITERATIONS
+    steep = last["iterations"] > MIN_GROWTH * turn["iterations"]
     ends = where(rows, tolerance=last["tolerance"])
     raised = sum(column(ends, "rho_raised"))
     unreached = len(ends) - sum(column(ends, "reached"))
@@ -133,9 +133,9 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
         f"over the runs, {spread:.4f}: it is{'' if flat else ' not'}. Iterations: "
         f"{turn['iterations']:.1f} on average (at most {turn['iterations_max']}) at 10^-3.2 and "
         f"{last['iterations']:.0f} (at most {last['iterations_max']}) at 10^-5; the paper has 3 "
-        f"and 1734. They are {FEW} or fewer down to 10^-3.2 and grow more than {STEEP}-fold from "
-        f"there: {'yes' if few and steep else 'no'}. Of the printed test errors, "
-        f"{_compared(turn, PRINTED_ERRORS[0])} at 10^-3.2, and "
+        f"and 1734. They are {MAX_EARLY_ITERATIONS} or fewer down to 10^-3.2 and grow more than "
+        f"{MIN_GROWTH}-fold from there: {'yes' if few and steep else 'no'}. Of the printed test "
+        f"errors, {_compared(turn, PRINTED_ERRORS[0])} at 10^-3.2, and "
         f"{_compared(last, PRINTED_ERRORS[1])} at 10^-5. Rounding raised the paper's alpha in "
         f"{raised} of {len(ends)} runs; {MAX_ITER} iterations were too few in {unreached}."
     )

@@ -19,16 +19,16 @@ STEPS = 3000
 SETTINGS = ((1.0, 1.0), (1e-3, 1e-3), (1.0, 1e-4))
 """Pairs of alpha and beta: the paper's, and two for which the iterations go faster."""
 
-MOST_RUNS = 5
+MAX_RUNS = 5
 """However many runs are asked for: three thousand iterations take seconds, and runs are alike."""
 
-SEEN = tuple(sorted({int(k) for k in np.geomspace(1, STEPS, 70).round()}))
+KEPT_ITERATIONS = tuple(sorted({int(k) for k in np.geomspace(1, STEPS, 70).round()}))
 """The iterations that are kept."""
 
-ROUNDING = 1e-6
+ROUNDING_RISE = 1e-6
 """A relative rise that counts as none: errors of the u-step reach it, in float64."""
 
-SETTLED = 3
+PEAK_FROM_ITERATION = 3
 """The iteration from which on the product with k is looked at: the start is a jump from zero."""
 
 TOLERANCE = 5e-4
@@ -39,7 +39,7 @@ def cells(runs: int) -> list[Row]:
     """Return a cell for each run and setting."""
     return [
         {**seed, "alpha": alpha, "beta": beta}
-        for seed in seeds(min(runs, MOST_RUNS))
+        for seed in seeds(min(runs, MAX_RUNS))
         for alpha, beta in SETTINGS
     ]
 
@@ -63,7 +63,7 @@ def measure(cell: Row) -> list[Row]:
     rise = float(np.max(steps[1:] / steps[:-1]) - 1)
     return [
         {"iteration": k, "step": float(steps[k - 1]), "product": k * float(steps[k - 1])}
-        for k in SEEN
+        for k in KEPT_ITERATIONS
     ] + [{"rise": rise}]
 
 
@@ -116,11 +116,11 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
     for alpha, beta in SETTINGS:
         rise = where(summary, alpha=alpha, beta=beta)[0]["rise"]
         curve = _curve(summary, alpha, beta)
-        late = [entry for entry in curve if entry["iteration"] >= SETTLED]
+        late = [entry for entry in curve if entry["iteration"] >= PEAK_FROM_ITERATION]
         peak, end = max(column(late, "product")), late[-1]["product"]
         last = [entry for entry in curve if entry["iteration"] >= STEPS / 10]
         slope = exponent(column(last, "iteration"), column(last, "step"))
-        holds.append(rise <= ROUNDING and end < peak / 2)
+        holds.append(rise <= ROUNDING_RISE and end < peak / 2)
         texts.append(
             f"alpha = {alpha:g}, beta = {beta:g}: the largest relative change from one step to the "
             f"next is {rise:+.1e}; k times the step falls from {peak:.2g} at its peak to "
@@ -129,28 +129,30 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
     plateau = _curve(summary, *SETTINGS[0])
     third = next(entry for entry in plateau if entry["iteration"] == 3)
     texts.append(
-        f"No rise beyond rounding ({ROUNDING:g}), and the product less than half its peak in the "
-        f"end: {'yes' if all(holds) else 'no'}. No finite record proves a limit; this one agrees "
-        "with it or not. With the paper's alpha = beta = 1 steps hardly change for a hundred "
-        f"iterations: at k = 3 the step is {third['step']:.1e}, {third['step'] * ROWS:.2f} times "
-        f"1 / (m beta), which is below the paper's tolerance of {TOLERANCE:g} long before the "
-        f"iterations have converged. {third['runs']} runs (at most {MOST_RUNS})."
+        f"No rise beyond rounding ({ROUNDING_RISE:g}), and the product less than half its peak in "
+        f"the end: {'yes' if all(holds) else 'no'}. No finite record proves a limit; this one "
+        "agrees with it or not. With the paper's alpha = beta = 1 steps hardly change for a "
+        f"hundred iterations: at k = 3 the step is {third['step']:.1e}, {third['step'] * ROWS:.2f} "
+        f"times 1 / (m beta), which is below the paper's tolerance of {TOLERANCE:g} long before "
+        f"the iterations have converged. {third['runs']} runs (at most {MAX_RUNS})."
     )
     return Verdict(all(holds), " ".join(texts))
 
 
-CONVERGENCE = Study(
-    name="theory-convergence",
-    title="The steps of the ADMM shrink monotonically, faster than 1/k",
-    figure="Theorems 1 and 2",
-    claim=(
-        "Theorem 2: the squared H-norm of the difference of successive iterates never increases, "
-        "and is o(1/k), for any alpha and beta."
+STUDIES: tuple[Study, ...] = (
+    Study(
+        name="theory-convergence",
+        title="The steps of the ADMM shrink monotonically, faster than 1/k",
+        figure="Theorems 1 and 2",
+        claim=(
+            "Theorem 2: the squared H-norm of the difference of successive iterates never "
+            "increases, and is o(1/k), for any alpha and beta."
+        ),
+        runs=MAX_RUNS,
+        cells=cells,
+        measure=measure,
+        summarise=summarise,
+        draw=draw,
+        judge=judge,
     ),
-    runs=MOST_RUNS,
-    cells=cells,
-    measure=measure,
-    summarise=summarise,
-    draw=draw,
-    judge=judge,
 )

@@ -151,18 +151,20 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
     return Verdict(full == len(rows) and seen, text)
 
 
-RANK = Study(
-    name="theory-rank",
-    title="Random centers span all polynomials",
-    figure="Proposition 1",
-    claim=(
-        "Proposition 1: n = C(s+d, s) centers whose kernel functions do not span all polynomials "
-        "of degree s have measure zero, so random centers do with probability one."
+STUDIES: tuple[Study, ...] = (
+    Study(
+        name="theory-rank",
+        title="Random centers span all polynomials",
+        figure="Proposition 1",
+        claim=(
+            "Proposition 1: n = C(s+d, s) centers whose kernel functions do not span all "
+            "polynomials of degree s have measure zero, so random centers do with probability one."
+        ),
+        runs=50,
+        cells=cells,
+        measure=measure,
+        summarise=summarise,
+        draw=draw,
+        judge=judge,
     ),
-    runs=50,
-    cells=cells,
-    measure=measure,
-    summarise=summarise,
-    draw=draw,
-    judge=judge,
 )

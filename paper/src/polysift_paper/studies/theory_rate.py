@@ -135,18 +135,20 @@ def judge(summary: list[Row], rows: list[Row]) -> Verdict:
     return Verdict(holds, " ".join(texts))
 
 
-RATE = Study(
-    name="theory-rate",
-    title="The error falls with the number of rows",
-    figure="Theorem 3",
-    claim=(
-        "Theorem 3: with s of order m^theta the excess error is of order m^(-alpha theta) with "
-        "high probability. For this problem, that is m^-0.2 at the latest."
+STUDIES: tuple[Study, ...] = (
+    Study(
+        name="theory-rate",
+        title="The error falls with the number of rows",
+        figure="Theorem 3",
+        claim=(
+            "Theorem 3: with s of order m^theta the excess error is of order m^(-alpha theta) with "
+            "high probability. For this problem, that is m^-0.2 at the latest."
+        ),
+        runs=50,
+        cells=cells,
+        measure=measure,
+        summarise=summarise,
+        draw=draw,
+        judge=judge,
     ),
-    runs=50,
-    cells=cells,
-    measure=measure,
-    summarise=summarise,
-    draw=draw,
-    judge=judge,
 )

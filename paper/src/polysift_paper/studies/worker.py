@@ -18,7 +18,7 @@ from polysift.engine.budget import free_memory
 MEMORY_SHARE = 0.8
 """How much of the memory that is free a process may take."""
 
-GRACE = 5.0
+GRACE_SECONDS = 5.0
 """Seconds for a process to end by itself."""
 
 
@@ -123,7 +123,7 @@ class Worker:
         if self._process is not None:
             self._pipe.close()
             self._process.kill()
-            self._process.join(GRACE)
+            self._process.join(GRACE_SECONDS)
             self._process = self._pipe = None
 
 
@@ -137,13 +137,13 @@ def _start_server(context: Any) -> None:
     if context.get_start_method() == "forkserver":
         from multiprocessing.forkserver import ensure_running
 
-        with deaf_to_interrupts():
+        with ignoring_interrupts():
             ensure_running()
 
 
 @contextmanager
-def deaf_to_interrupts() -> Iterator[None]:
-    """Start processes that hear no Ctrl-C until they ask for it, where the system can do that.
+def ignoring_interrupts() -> Iterator[None]:
+    """Start processes that ignore Ctrl-C until they ask for it, where the system can do that.
 
     While they still import what they need, they would answer it with a traceback.
     """
@@ -152,7 +152,7 @@ def deaf_to_interrupts() -> Iterator[None]:
         return
     from multiprocessing.resource_tracker import ensure_running
 
-    ensure_running()  # its start, which comes with that of the first process, ends the deafness
+    ensure_running()  # its start, which comes with that of the first process, would end it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -161,7 +161,7 @@ def deaf_to_interrupts() -> Iterator[None]:
 
 
 def end_at_interrupts() -> None:
-    """End this process at Ctrl-C without a word, unless whoever started it all ignores that."""
+    """End this process at Ctrl-C without a word, unless the parent process ignores it."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     if hasattr(signal, "pthread_sigmask"):
@@ -206,7 +206,7 @@ def _limit_memory() -> None:
 
 
 def follow_parent() -> None:
-    """End this process when its parent ends, even in the middle of a call: nobody waits for it."""
+    """End this process when its parent ends, even in the middle of a call."""
     parent = parent_process()
     if parent is not None:
         threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
