@@ -31,8 +31,6 @@ class Loss(Protocol):
         Its name, as in "hinge loss"; that of its twin in the compiled loops, too.
     minimum : float
         The least value: with a mean loss of that there is nothing left to gain.
-    at_minimum : str
-        What is true of the rows then, for messages.
     """
 
     @property
@@ -40,9 +38,6 @@ class Loss(Protocol):
 
     @property
     def minimum(self) -> float: ...  # noqa: D102
-
-    @property
-    def at_minimum(self) -> str: ...  # noqa: D102
 
     def value(self, t: FloatArray) -> FloatArray:
         """Return the loss at margins t."""
@@ -71,7 +66,6 @@ class Hinge:
 
     name: str = "hinge"
     minimum: float = 0.0
-    at_minimum: str = "Every training row has margin 1 or more"
 
     def value(self, t: FloatArray) -> FloatArray:
         """Return ``max(0, 1 - t)``."""

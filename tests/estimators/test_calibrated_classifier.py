@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import warnings
 
@@ -195,7 +196,7 @@ def test_sparse_rows_and_pickles():
 @pytest.fixture
 def save_always(monkeypatch):
     monkeypatch.setattr(checkpoints.Checkpoint, "due", lambda self: True)
-    monkeypatch.setattr(checkpoints.os, "fsync", lambda _: None)
+    monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
 @pytest.mark.parametrize("stop_at", [1, 3, 5])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 from dataclasses import replace
 from functools import cache
@@ -261,7 +262,7 @@ def test_ctrl_c_in_the_refit_is_told(monkeypatch):
 @pytest.fixture
 def save_always(monkeypatch):
     monkeypatch.setattr(checkpoints.Checkpoint, "due", lambda self: True)
-    monkeypatch.setattr(checkpoints.os, "fsync", lambda _: None)  # nobody pulls the plug here
+    monkeypatch.setattr(os, "fsync", lambda _: None)  # nobody pulls the plug here
 
 
 SEARCHED = {"scalers": "minmax", "degrees": (1, 2, 3), "n_centers": 10, "rhos": 1e-4}

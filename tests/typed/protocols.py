@@ -9,7 +9,8 @@ from polysift.cluster.held_rows import HeldState
 from polysift.cluster.ray_cluster import RayWorkers
 from polysift.cluster.scheduler import Cluster
 from polysift.engine.backend import LOCAL, Backend, BackendFactory, ShardTask
-from polysift.engine.local import Engine, LocalEngine
+from polysift.engine.engine import Engine
+from polysift.engine.local import LocalEngine
 from polysift.estimators.prediction_files import FolderTask
 from polysift.runtime.arrays import RowBlocks
 

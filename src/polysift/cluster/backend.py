@@ -23,7 +23,7 @@ from polysift.engine.budget import (
     stored_bytes,
     tree_levels,
 )
-from polysift.engine.local import Engine
+from polysift.engine.engine import FullEngine
 from polysift.features.feature_map import FeatureMap
 from polysift.features.survey import Questions, Survey, refuse_huge_values
 from polysift.runtime.checkpoints import Checkpoint
@@ -134,7 +134,7 @@ class ClusterBackend:
         monitor: Monitor,
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
-    ) -> Engine:
+    ) -> FullEngine:
         """Return an engine by the workers."""
         return ClusterEngine(
             data,

@@ -16,7 +16,8 @@ from typing import Protocol
 from polysift.data.source import DataSource, TrainingSet
 from polysift.engine import budget
 from polysift.engine.budget import Execution, Shape
-from polysift.engine.local import Engine, LocalEngine
+from polysift.engine.engine import FullEngine
+from polysift.engine.local import LocalEngine
 from polysift.features.feature_map import FeatureMap
 from polysift.features.survey import Questions, Survey, survey
 from polysift.runtime.checkpoints import Checkpoint
@@ -115,7 +116,7 @@ class Backend(Protocol):
         monitor: Monitor,
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
-    ) -> Engine:
+    ) -> FullEngine:
         """Return an engine over these rows and features, for one fit or one round of a search.
 
         ``execution`` comes from ``fit_in`` or ``fit_problems``. With a checkpoint, the engine
@@ -173,7 +174,7 @@ class LocalBackend:
         monitor: Monitor,
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
-    ) -> Engine:
+    ) -> FullEngine:
         """Return an engine by the threads of the pool."""
         return LocalEngine(
             data,

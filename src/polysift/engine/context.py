@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from polysift.data.source import TrainingSet
 from polysift.engine.backend import LOCAL, Backend
 from polysift.engine.budget import SERIAL, Execution
-from polysift.engine.local import Engine
+from polysift.engine.engine import FullEngine
 from polysift.features.feature_map import FeatureMap
 from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Pool
@@ -46,7 +46,7 @@ class FitContext:
         with Pool(execution.threads, execution.in_flight) as pool:
             yield replace(self, execution=execution, pool=pool)
 
-    def engine(self, data: TrainingSet, feature_map: FeatureMap, suffix: str = "") -> Engine:
+    def engine(self, data: TrainingSet, feature_map: FeatureMap, suffix: str = "") -> FullEngine:
         """Return an engine, whose states are saved under names with ``suffix``."""
         return self.backend.engine(
             data,

@@ -1,14 +1,4 @@
-"""The engine: the sums over rows that the solver asks for, by threads over shards.
-
-Let A be the m x n matrix of features, y the labels and omega the weights. The state is one number
-per row, label column and problem: the margin t = y b of b = A u + w / beta. With k the step of the
-prox from t, y v = t + k and y q = -k, where q = w / beta. An engine has two verbs, ``gram()`` and
-``sweep(problems, u)``, and a third, ``scores``, for rows held out. Where a sample stands for the
-Gram matrix, ``pick`` and ``product`` take the place of ``gram``. Engines differ only in who adds up
-the shards.
-
-The state of the rows at the start, in memory or in a file.
-"""
+"""The engine on one machine: sums over the rows by threads over shards."""
 
 from __future__ import annotations
 
@@ -16,7 +6,7 @@ import operator
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from time import perf_counter
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,90 +18,15 @@ from polysift.engine.shard_features import Item
 from polysift.engine.shards import ShardWork
 from polysift.engine.sums import GramSums, GrowingGram, SweepSums
 from polysift.features.feature_map import BlockFeatures, FeatureMap
-from polysift.runtime.arrays import RowBlocks
 from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Pool, Span, block_spans, tree_sum
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import Block, FloatArray
 
-
-def new_state(shape: tuple[int, int], spill: bool) -> FloatArray:
-    """Return a state of ones, in memory or in a file that nobody else sees."""
-    if not spill or 0 in shape:
-        return np.ones(shape)
-    with tempfile.TemporaryFile(prefix="polysift-") as file:
-        try:  # written, not only mapped: a full disk is an error here, and a crash in a map
-            for lo, hi in block_spans((0, shape[0]), 2**16):
-                file.write(np.ones((hi - lo, shape[1])).data)
-            file.flush()
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"The per-row state ({shape[0] * shape[1] * 8:,} bytes) could not be written to "
-                f"{tempfile.gettempdir()}: {error}. Free space there, point TMPDIR elsewhere, or "
-                "raise memory_limit.",
-            ) from error
-        return np.memmap(file, dtype=float, mode="r+", shape=shape)
-
-
 T = TypeVar("T")
 
-SHARED = 2**18
-"""Features of a shard, for each column of coefficients, from which on threads share a pass."""
-
-
-class Engine(Protocol):
-    """All that the solver knows of the data."""
-
-    @property
-    def state(self) -> FloatArray | RowBlocks:
-        """One number per row and column, K of them for each problem, which a sweep moves."""
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows."""
-
-    def total_weight(self, without: int | None = None) -> float:
-        """Return the sum of the weights of all rows but those of one fold part."""
-
-    def gram(self) -> GramSums:
-        """Return the sums that do not depend on u, for each fold part of rows."""
-
-    def pick(self, draw: Draw) -> Picked:
-        """Return the rows of a sample, and what its draw adds up over all rows."""
-
-    def features(self, X: Block, out: FloatArray) -> None:
-        """Write the features of a few rows into a float64 array; threads may do so at once."""
-
-    def product(self, problems: Sequence[Problem], P: FloatArray) -> FloatArray:
-        """Return A' Omega A P, each problem's columns (n, K) by its own rows; no state moves."""
-
-    def curvature(
-        self, problem: Problem, number: int, k: int, least: float, T: FloatArray
-    ) -> FloatArray:
-        """Return T'A' D A T, with D how curved the rows are for a problem's k-th column.
-
-        The problem, the ``number``-th of those that sweep, minimises a rounded loss. Of rows less
-        curved than ``least`` some are drawn, and stand for the others. T is upper triangular.
-        """
-
-    def begin(self, n_problems: int) -> None:
-        """Make a state for so many problems: t = 1, that is v = y and w = 0."""
-
-    def keep(self, problems: Sequence[int]) -> None:
-        """Drop the state of all other problems."""
-
-    def sweep(self, problems: Sequence[Problem], u: FloatArray) -> Any:
-        """Visit every row with new coefficients, (n, K per problem), and move its state."""
-
-    def scores(self, problems: Sequence[Problem], coefficients: list[FloatArray]) -> FloatArray:
-        """Return the scores of every row by the coefficients (n, K per problem) of its fold."""
-
-    def sweep_seconds(self) -> float:
-        """Return the time that a sweep of one problem takes, judged by a few rows."""
-
-    def saved(self, checkpoint: Checkpoint, name: str) -> None:
-        """Learn that the state has been saved under this name."""
+MIN_SHARD_FEATURES = 2**18
+"""Features of a shard, times columns of coefficients, from which on threads share a pass."""
 
 
 class LocalEngine:
@@ -182,7 +97,7 @@ class LocalEngine:
         return tree_sum(self._watch("sample", spans, parts), Picked.add)
 
     def product(self, problems: Sequence[Problem], P: FloatArray) -> FloatArray:
-        """Return A' Omega A P, each problem's columns (n, K) by its own rows; no state moves."""
+        """Return A' Omega A P, each problem's columns (n, K) by its own rows; no state changes."""
         table = Problems(problems, self._data.n_columns)
         parts = self._pool.map(
             lambda item: self._work.product(item, table, P),
@@ -194,7 +109,7 @@ class LocalEngine:
     def curvature(
         self, problem: Problem, number: int, k: int, least: float, T: FloatArray
     ) -> FloatArray:
-        """Return T'A' D A T, with D how curved the rows are for a problem's k-th column."""
+        """Return T'A' D A T, with D the curvature of the rows in a problem's column k."""
         table = Problems([problem], self._data.n_columns)
         column = number * self._data.n_columns + k
 
@@ -222,7 +137,7 @@ class LocalEngine:
         self.state = flat[: m * len(columns)].reshape(m, len(columns))
 
     def sweep(self, problems: Sequence[Problem], u: FloatArray) -> Any:
-        """Visit every row with new coefficients, (n, K per problem), and move its state."""
+        """Visit every row with new coefficients, (n, K per problem), and update its state."""
         table = Problems(problems, self._data.n_columns)
 
         def visit(item: Item) -> SweepSums:
@@ -246,7 +161,7 @@ class LocalEngine:
         return out
 
     def sweep_seconds(self) -> float:
-        """Return the time that a sweep of one problem takes, judged by the first shard."""
+        """Return the time that a sweep of one problem takes, measured on the first shard."""
         span = self._data.shards[0]
         item = next(self._data.source.parts([span]))
         K, n = self._data.n_columns, self._work.n_centers
@@ -262,7 +177,7 @@ class LocalEngine:
         return seconds * self._data.source.n_rows / (span[1] - span[0]) / self._pool.n_threads
 
     def _how(self, columns: int) -> dict[str, int]:
-        """Return how threads take shards: where rows are at hand, some at a time, eight times each.
+        """Return how shards are given to threads: several at a time, where rows are at hand.
 
         Between two shards a thread needs the interpreter. Where a shard is little work, threads
         would wait for one another, and one of them is faster.
@@ -270,7 +185,7 @@ class LocalEngine:
         work, shards = self._features_per_pass, len(self._data.shards)
         if self._data.source.unit_bytes:  # while one computes, another reads
             return {"work": work}
-        if work * columns < SHARED * shards:
+        if work * columns < MIN_SHARD_FEATURES * shards:
             return {"work": 0}
         return {"work": work, "together": max(1, shards // (8 * self._pool.n_threads))}
 
@@ -285,7 +200,7 @@ class LocalEngine:
         return self._monitor.watch(phase, sum(rows), zip(rows, parts, strict=True))
 
     def saved(self, checkpoint: Checkpoint, name: str) -> None:
-        """Learn that the state has been saved: it is safe here anyway."""
+        """Note that the state has been saved: it is safe here anyway."""
 
 
 def features_of(data: TrainingSet, feature_map: FeatureMap) -> Callable[[Block, FloatArray], None]:
@@ -302,3 +217,22 @@ def features_of(data: TrainingSet, feature_map: FeatureMap) -> Callable[[Block, 
             out[:] = made(X)
 
     return write
+
+
+def new_state(shape: tuple[int, int], spill: bool) -> FloatArray:
+    """Return a state of ones, in memory or in a file that nobody else sees."""
+    if not spill or 0 in shape:
+        return np.ones(shape)
+    with tempfile.TemporaryFile(prefix="polysift-") as file:
+        try:  # written, not only mapped: a full disk is an error here, and a crash in a map
+            for lo, hi in block_spans((0, shape[0]), 2**16):
+                file.write(np.ones((hi - lo, shape[1])).data)
+            file.flush()
+        except OSError as error:
+            raise OSError(
+                error.errno,
+                f"The per-row state ({shape[0] * shape[1] * 8:,} bytes) could not be written to "
+                f"{tempfile.gettempdir()}: {error}. Free space there, point TMPDIR elsewhere, or "
+                "raise memory_limit.",
+            ) from error
+        return np.memmap(file, dtype=float, mode="r+", shape=shape)

@@ -8,6 +8,7 @@ import numpy as np
 
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.search import FPCClassifierCV
+from polysift.losses import HINGE
 from polysift.plots.base import (
     COLOURS,
     DASHES,
@@ -127,7 +128,7 @@ class ConvergenceDisplay(Display):
         if not np.isnan(residuals).all():
             right.set_yscale("log")
         ax.set_xlabel("iteration")
-        ax.set_ylabel("objective (hinge loss)", color=COLOURS[0])
+        ax.set_ylabel(f"objective ({HINGE.name} loss)", color=COLOURS[0])
         ax.tick_params(axis="y", labelcolor=COLOURS[0])  # shows which line belongs to this axis
         right.set_ylabel("residuals (relative)")
         ax.xaxis.set_major_locator(load_matplotlib("ticker").MaxNLocator(**WHOLE_NUMBERS))

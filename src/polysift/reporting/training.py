@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from polysift.estimators.search import FPCClassifierCV
+from polysift.losses import HINGE
 from polysift.plots.base import number_text
 from polysift.reporting.case import Case, Section, splits_text
 from polysift.reporting.figures import convergence_picture, search_pictures
@@ -43,7 +44,7 @@ def convergence_section(case: Case) -> Section | None:
         return None
     entries = [("Solver", model.solver), ("Iterations", f"{model.n_iter_:,}")]
     entries.append(("Why it stopped", model.status_message_))
-    for name, label in (("objective", "hinge loss"), ("training_error", "training error")):
+    for name, label in (("objective", f"{HINGE.name} loss"), ("training_error", "training error")):
         values = np.asarray(history.get(name, ()), dtype=float)
         values = values[np.isfinite(values)]
         if len(values):

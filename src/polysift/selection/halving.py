@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from polysift.engine.context import FitContext
-from polysift.engine.local import Engine
+from polysift.engine.engine import FullEngine
 from polysift.engine.problems import Problem
 from polysift.engine.sums import GramSums
 from polysift.runtime.checkpoints import digest
@@ -51,7 +51,7 @@ class SuccessiveHalving:
 
     Parameters
     ----------
-    engine : Engine
+    engine : FullEngine
         The rows, cut into the fold parts of a round of splits.
     sums : GramSums
         Its Gram matrices.
@@ -77,7 +77,7 @@ class SuccessiveHalving:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: FullEngine,
         sums: GramSums,
         n_splits: int,
         settings: Callable[[Candidate], SolverSettings],

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from polysift.engine.local import Engine
+from polysift.engine.engine import Engine
 from polysift.engine.problems import Problem
 from polysift.engine.row_updates import AdmmUpdate
 from polysift.engine.sums import AdmmSums
@@ -107,6 +107,10 @@ class AdmmSettings:
             return Status.TOLERANCE
         return Status.MAX_ITER if len(rows) >= self.max_iter else None
 
+    def shortfall(self, rows: list[dict[str, float]]) -> str:
+        """Return nothing: a few iterations are all that is asked for."""
+        return ""
+
     def expected_sweeps(self, rows: int, centers: int, dtype: Any) -> int:
         """Return how many sweeps a fit will take, at most where it cannot be told."""
         if self.tol == 0:
@@ -147,6 +151,14 @@ class ConvergedSettings(AdmmSettings):
             if residual < tol and change < tol * last["objective"]:
                 return Status.CONVERGED
         return Status.MAX_ITER if len(rows) >= self.max_iter else None
+
+    def shortfall(self, rows: list[dict[str, float]]) -> str:
+        """Return the residuals of the last iteration."""
+        primal, dual = (rows[-1][f"{name}_residual"] for name in ("primal", "dual"))
+        return (
+            f"with a primal residual of {primal:.2g} and a dual one of {dual:.2g}; both should "
+            "fall below tol"
+        )
 
     def expected_sweeps(self, rows: int, centers: int, dtype: Any) -> int:
         """Return the most sweeps a fit can take."""
@@ -243,6 +255,10 @@ class Admm(Solver):
             "dual_residual": float(dual.max()),
             "h_norm_difference": float((self.beta * moved).max()),
         }
+
+    def shortfall(self) -> str:
+        """Return how far from its goal the last iteration was, where convergence is the goal."""
+        return self.settings.shortfall(self.rows)
 
     def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return all that is needed to resume, as arrays and plain values."""

@@ -26,7 +26,7 @@ import numpy as np
 import scipy.linalg
 
 from polysift.engine.context import FitContext
-from polysift.engine.local import Engine
+from polysift.engine.engine import SamplingEngine
 from polysift.engine.sampling import (
     FIRST_ROWS_PER_CENTER,
     SKETCH_DIRECTIONS,
@@ -66,7 +66,9 @@ class SampledSums(GramSums):
         return float(sum(x for fold_part, x in enumerate(self.trace) if fold_part != without))
 
 
-def sampled_sums(engine: Engine, sample: Sample, ridge: Ridge, context: FitContext) -> SampledSums:
+def sampled_sums(
+    engine: SamplingEngine, sample: Sample, ridge: Ridge, context: FitContext
+) -> SampledSums:
     """Draw both samples and return the sums of the second one.
 
     They are saved, once they are there, as the state "gram", and found again.
@@ -83,7 +85,7 @@ def sampled_sums(engine: Engine, sample: Sample, ridge: Ridge, context: FitConte
     return sums
 
 
-def _by_leverage(engine: Engine, sample: Sample, ridge: Ridge, context: FitContext) -> Draw:
+def _by_leverage(engine: SamplingEngine, sample: Sample, ridge: Ridge, context: FitContext) -> Draw:
     """Return the draw of the second sample, by a first one."""
     first, chance = _first_sample(engine, sample)
     picked, held = first.split(HELD_OUT_EVERY)
@@ -103,7 +105,7 @@ def _by_leverage(engine: Engine, sample: Sample, ridge: Ridge, context: FitConte
     return Draw(sample.seed, chance, slope, sketch)
 
 
-def _first_sample(engine: Engine, sample: Sample) -> tuple[Picked, float]:
+def _first_sample(engine: SamplingEngine, sample: Sample) -> tuple[Picked, float]:
     """Return an even sample and its chance; it is drawn anew if too many rows have no weight."""
     wanted = sample.first * HELD_OUT_EVERY / FIRST_ROWS_PER_CENTER
     share = min(wanted / sample.rows, 1.0)
@@ -114,7 +116,7 @@ def _first_sample(engine: Engine, sample: Sample) -> tuple[Picked, float]:
         share = min(1.0, share * wanted / max(picked.n_rows, 1))
 
 
-def _gram(engine: Engine, picked: Picked, context: FitContext) -> FloatArray:
+def _gram(engine: SamplingEngine, picked: Picked, context: FitContext) -> FloatArray:
     """Return the Gram matrices of picked rows, counted as often as they stand for."""
     n = picked.Aty.shape[1]
     G, work, pool = np.zeros((len(picked.trace), n, n)), Workspace(), context.pool
@@ -326,7 +328,7 @@ class SampledGram:
 
     def solvers(
         self,
-        engine: Engine,
+        engine: SamplingEngine,
         settings: AdmmSettings,
         folds: Sequence[int | None],
         context: FitContext,

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polysift.engine.local import Engine
+from polysift.engine.engine import SamplingEngine
 from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor, OutOfTime
@@ -36,8 +36,8 @@ class Loop:
 
     Parameters
     ----------
-    engine : Engine
-        The passes over the rows.
+    engine : SamplingEngine
+        The passes over the rows; products are asked for only where a sample stands for G.
     solvers : sequence of Solver
         The solvers. Neighbours should have the same number of centers. The first one leads: it is
         the one that is reported.
@@ -63,7 +63,7 @@ class Loop:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: SamplingEngine,
         solvers: Sequence[Solver],
         *,
         monitor: Monitor | None = None,

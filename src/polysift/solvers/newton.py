@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.linalg
 
-from polysift.engine.local import Engine
+from polysift.engine.engine import CurvatureEngine, Engine
 from polysift.engine.problems import Problem
 from polysift.engine.row_updates import NewtonUpdate
 from polysift.engine.sums import STEP_LENGTHS, NewtonSums
@@ -230,7 +230,7 @@ class Newton(Solver):
         column.losses = np.append(loss, column.losses[:-1])
         column.arrived, column.done = True, loss == self.settings.loss.minimum
 
-    def finish(self, engine: Engine, number: int) -> None:
+    def finish(self, engine: CurvatureEngine, number: int) -> None:
         """Fetch the Hessians that are due, choose the next steps, and decide whether to go on."""
         for k, column in enumerate(self.columns):
             if column.done or not column.arrived:
@@ -259,6 +259,11 @@ class Newton(Solver):
         """Return of how many rows, of those that a pass visits, a Hessian is made."""
         n, (least, most) = self.problem.n, HESSIAN_ROWS_PER_CENTER
         return n * min(max(HESSIAN_PASS_RATIO * rows / n**2, least), most)
+
+    def shortfall(self) -> str:
+        """Return the estimated distance to the minimum."""
+        left = self.rows[-1]["dual_residual"]
+        return f"about {left:.2g} of the loss above its minimum; that should fall below tol"
 
     def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return all that is needed to resume, as arrays and plain values."""

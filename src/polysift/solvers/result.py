@@ -25,7 +25,7 @@ class Status(Enum):
 
     TOLERANCE = "The squared H-norm of the last step fell below tol (the paper's stopping rule)."
     CONVERGED = "Both residuals and the change of the objective fell below tol."
-    ZERO_LOSS = "Every training row has margin 1 or more: the loss is zero, which is its minimum."
+    ZERO_LOSS = "The loss of every training row is zero, which is its minimum."
     MINIMUM = "What a step could still gain fell below tol, relative to the loss."
     MAX_ITER = "All max_iter iterations were done."
     TIME_LIMIT = "time_limit struck; this is the latest model."
@@ -40,7 +40,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of one run of the ADMM.
+    """The outcome of one run of a solver.
 
     Attributes
     ----------
@@ -58,6 +58,8 @@ class Result:
         One array per name in ``HISTORY_COLUMNS``.
     products : int or None
         Products with the Gram matrix that the u-steps took; None where it was formed.
+    shortfall : str
+        How far from its goal the last iteration was, where the solver has one.
     """
 
     u: FloatArray
@@ -67,6 +69,7 @@ class Result:
     status: Status
     history: dict[str, FloatArray]
     products: int | None = None
+    shortfall: str = ""
 
     @property
     def n_iter(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polysift.engine.local import Engine
+from polysift.engine.engine import Engine
 from polysift.engine.problems import Problem
 from polysift.losses import Loss
 from polysift.runtime.types import FloatArray
@@ -75,7 +75,7 @@ class Solver:
         """Take in what the sweep at the new u has added up."""
         raise NotImplementedError
 
-    def finish(self, engine: Engine, number: int) -> None:
+    def finish(self, engine: Any, number: int) -> None:
         """Do what needs the engine after a sweep, of which this was problem ``number``."""
 
     def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
@@ -95,6 +95,10 @@ class Solver:
         if self.status is not None and len(self.rows) < self.iterates:
             self.rows.append(dict.fromkeys(HISTORY_COLUMNS, np.nan) | {"seconds": seconds})
 
+    def shortfall(self) -> str:
+        """Return how far from its goal the last iteration was, for a warning."""
+        return ""
+
     def result(self) -> Result:
         """Return the outcome."""
         u = self.coefficients()
@@ -104,8 +108,9 @@ class Solver:
             )
         assert self.status is not None
         f = self.factor
-        history = as_history(self.rows)
-        return Result(u, f.rho, f.rho_floor, f.rho_raised, self.status, history, self.products)
+        history, left = as_history(self.rows), self.shortfall()
+        status, products = self.status, self.products
+        return Result(u, f.rho, f.rho_floor, f.rho_raised, status, history, products, left)
 
 
 class SolverSettings(Protocol):

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from polysift.engine.context import FitContext
-from polysift.engine.local import Engine
+from polysift.engine.engine import Engine, FullEngine
 from polysift.engine.sums import GramSums
 from polysift.runtime.types import FloatArray
 from polysift.solvers.factor import factorise
@@ -26,7 +26,7 @@ class Start(Protocol):
 
     def solvers(
         self,
-        engine: Engine,
+        engine: FullEngine,
         settings: Any,
         folds: Sequence[int | None],
         context: FitContext,
@@ -61,7 +61,7 @@ def new_solver(
 
 
 def solve(
-    engine: Engine,
+    engine: FullEngine,
     settings: SolverSettings,
     context: FitContext,
     *,
@@ -73,7 +73,7 @@ def solve(
 
     Parameters
     ----------
-    engine : Engine
+    engine : FullEngine
         The passes over the rows.
     settings : SolverSettings
         The method.
@@ -98,7 +98,7 @@ def solve(
 
 
 def solve_with_folds(
-    engine: Engine,
+    engine: FullEngine,
     settings: SolverSettings,
     n_folds: int,
     context: FitContext,

@@ -18,7 +18,7 @@ from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine.backend import LOCAL
 from polysift.engine.budget import Execution
 from polysift.engine.context import FitContext
-from polysift.engine.local import Engine
+from polysift.engine.engine import SamplingEngine
 from polysift.engine.sampling import Draw, Picked
 from polysift.features.feature_map import FeatureMap
 from polysift.solvers.factor import factorise
@@ -55,7 +55,7 @@ class Subsample:
 
     def solvers(
         self,
-        engine: Engine,
+        engine: SamplingEngine,
         settings: NewtonSettings,
         folds: Sequence[int | None],
         context: FitContext,
@@ -71,7 +71,7 @@ class Subsample:
 
     def _fitted(
         self,
-        engine: Engine,
+        engine: SamplingEngine,
         settings: NewtonSettings,
         folds: Sequence[int | None],
         context: FitContext,

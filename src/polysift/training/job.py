@@ -187,18 +187,10 @@ def warn_about(estimator: Any, result: Result, stacklevel: int) -> None:
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
-    if estimator.solver != "paper" and result.status is Status.MAX_ITER:
-        last = {name: column[-1] for name, column in result.history.items()}
-        if estimator.solver == "newton":
-            found = f"about {last['dual_residual']:.2g} of the loss above its minimum; that"
-        else:
-            found = (
-                f"with a primal residual of {last['primal_residual']:.2g} and a dual one of "
-                f"{last['dual_residual']:.2g}; both"
-            )
+    if result.shortfall and result.status is Status.MAX_ITER:
         warnings.warn(
-            f"solver='{estimator.solver}' stopped at max_iter={result.n_iter} {found} "
-            "should fall below tol. Raise max_iter, or tol if the model is good enough.",
+            f"solver='{estimator.solver}' stopped at max_iter={result.n_iter} "
+            f"{result.shortfall}. Raise max_iter, or tol if the model is good enough.",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
