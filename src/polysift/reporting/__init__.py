@@ -1,1 +1,6 @@
-"""Evaluation of a model on labelled rows, and the HTML report."""
+"""Evaluation of a model on labelled rows, and the HTML report.
+
+``evaluation`` computes the figures. ``report`` puts the page together from sections on ``quality``,
+``training`` and the ``model``; ``case`` is what a report is about, ``figures`` are its pictures,
+and ``page`` has the pieces of HTML and the style sheet.
+"""
