@@ -9,7 +9,9 @@ c, between 0 and 1, is minus a slope; rows keep multipliers of their own, which 
 straight lines (``next_multiplier``), and where a row has just come near a kink, or has just left
 it, the curvature is that of the step, not of the point alone.
 
-To add a loss: a class as ``Hinge``, and its twin in ``engine/compiled_loops.py``.
+To add a loss: a class as ``Hinge``, its name in ``LOSSES`` and, for speed, its twin in
+``engine/compiled_loops.py``. Rows begin with margin t = 1, which is (v, w) = (y, 0) as in the paper
+where the proximal step from 1 is zero; multipliers lie in [0, 1].
 """
 
 from __future__ import annotations
@@ -105,6 +107,14 @@ class Hinge:
 
 
 HINGE = Hinge()
+
+LOSSES: dict[str, Loss] = {HINGE.name: HINGE}
+"""The losses by name."""
+
+
+def loss_of(model: object) -> Loss:
+    """Return the loss that a fitted model has minimised."""
+    return LOSSES[getattr(model, "loss", HINGE.name)]
 
 
 def next_multiplier(

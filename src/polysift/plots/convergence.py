@@ -8,7 +8,7 @@ import numpy as np
 
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.search import FPCClassifierCV
-from polysift.losses import HINGE
+from polysift.losses import HINGE, loss_of
 from polysift.plots.base import (
     COLOURS,
     DASHES,
@@ -35,6 +35,8 @@ class ConvergenceDisplay(Display):
         that is NaN throughout: solver "newton" has no primal one.
     title : str, default=""
         The title.
+    loss : str, default="hinge"
+        The name of the loss whose mean is the objective.
 
     Attributes
     ----------
@@ -65,12 +67,19 @@ class ConvergenceDisplay(Display):
     """
 
     def __init__(
-        self, objective: Any, primal_residual: Any, dual_residual: Any, *, title: str = ""
+        self,
+        objective: Any,
+        primal_residual: Any,
+        dual_residual: Any,
+        *,
+        title: str = "",
+        loss: str = HINGE.name,
     ) -> None:
         self.objective = objective
         self.primal_residual = primal_residual
         self.dual_residual = dual_residual
         self.title = title
+        self.loss = loss
 
     @classmethod
     def from_estimator(
@@ -94,7 +103,8 @@ class ConvergenceDisplay(Display):
         names = ("objective", "primal_residual", "dual_residual")
         count = f"{model.n_iter_} iteration{'' if model.n_iter_ == 1 else 's'}"
         title = f'Convergence: solver "{model.solver}", {count} ({model.status_})'
-        return cls(*(model.history_[name] for name in names), title=title).plot(ax)
+        columns, loss = (model.history_[name] for name in names), loss_of(model).name
+        return cls(*columns, title=title, loss=loss).plot(ax)
 
     def _rows(self) -> FloatArray:
         """Return the objective and the residuals, of shape (3, n_iter)."""
@@ -128,7 +138,7 @@ class ConvergenceDisplay(Display):
         if not np.isnan(residuals).all():
             right.set_yscale("log")
         ax.set_xlabel("iteration")
-        ax.set_ylabel(f"objective ({HINGE.name} loss)", color=COLOURS[0])
+        ax.set_ylabel(f"objective ({self.loss} loss)", color=COLOURS[0])
         ax.tick_params(axis="y", labelcolor=COLOURS[0])  # shows which line belongs to this axis
         right.set_ylabel("residuals (relative)")
         ax.xaxis.set_major_locator(load_matplotlib("ticker").MaxNLocator(**WHOLE_NUMBERS))

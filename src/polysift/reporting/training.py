@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polysift.estimators.search import FPCClassifierCV
-from polysift.losses import HINGE
+from polysift.losses import loss_of
 from polysift.plots.base import number_text
 from polysift.reporting.case import Case, Section, splits_text
 from polysift.reporting.figures import convergence_picture, search_pictures
@@ -44,7 +44,8 @@ def convergence_section(case: Case) -> Section | None:
         return None
     entries = [("Solver", model.solver), ("Iterations", f"{model.n_iter_:,}")]
     entries.append(("Why it stopped", model.status_message_))
-    for name, label in (("objective", f"{HINGE.name} loss"), ("training_error", "training error")):
+    loss = f"{loss_of(model).name} loss"
+    for name, label in (("objective", loss), ("training_error", "training error")):
         values = np.asarray(history.get(name, ()), dtype=float)
         values = values[np.isfinite(values)]
         if len(values):
@@ -59,7 +60,9 @@ def convergence_section(case: Case) -> Section | None:
         return "convergence", "Convergence", Markup(why + facts(entries))
     words = f"Objective and residuals over {model.n_iter_} iterations. {model.status_message_}"
     which = (
-        "its estimated distance to the minimum" if model.solver == "newton" else "both residuals"
+        "both residuals"
+        if np.isfinite(history["primal_residual"]).any()
+        else "the estimated distance to the minimum"
     )
     shown = picture(address, words, f"The objective (left axis) and {which} (right axis).")
     return "convergence", "Convergence", beside(shown, facts(entries))
