@@ -35,12 +35,12 @@ from polysift.solvers.newton import (
     NewtonSettings,
 )
 from polysift.solvers.newton_column import (
+    DAMPING_DIVISOR,
     FIRST_DELTA,
     HESSIAN_MEMORY,
-    LEAST_DAMPING,
     LOOK_BACK_STEPS,
-    LOWERED,
-    MOST_RAISED,
+    MAX_DAMPING_FACTOR,
+    MIN_DAMPING,
     NewtonColumn,
 )
 from polysift.solvers.result import Status
@@ -97,16 +97,20 @@ class TestColumn:
     def test_damping_follows_what_was_taken_of_a_step(self):
         column = NewtonColumn.at(np.zeros(2), np.zeros(2))
         column.damping = 1.0
-        for taken, damping in ((0.1, 10.0), (1e-6, 10 * MOST_RAISED), (0.5, 10 * MOST_RAISED)):
+        for taken, damping in (
+            (0.1, 10.0),
+            (1e-6, 10 * MAX_DAMPING_FACTOR),
+            (0.5, 10 * MAX_DAMPING_FACTOR),
+        ):
             column.taken = taken
             column.damp()
             assert column.damping == pytest.approx(damping)
         column.taken = 1.0
         column.damp()
-        assert column.damping == pytest.approx(10 * MOST_RAISED / LOWERED)
+        assert column.damping == pytest.approx(10 * MAX_DAMPING_FACTOR / DAMPING_DIVISOR)
         column.damping, column.taken = 0.0, 0.1
         column.damp()
-        assert column.damping == pytest.approx(10 * LEAST_DAMPING / (4 * FIRST_DELTA))
+        assert column.damping == pytest.approx(10 * MIN_DAMPING / (4 * FIRST_DELTA))
 
     def test_what_damping_hides_counts(self):
         column = NewtonColumn.at(np.zeros(1), np.zeros(1))
@@ -581,7 +585,7 @@ def test_same_bits_for_any_threads_and_memory(monkeypatch, fused, dtype):
         warnings.simplefilter("ignore", ConvergenceWarning)
         expected = classifier(2, n_jobs=1, **how).fit(rows, MANY_Y)
         others = [classifier(2, n_jobs=jobs, **how).fit(rows, MANY_Y) for jobs in (2, 3)]
-        monkeypatch.setattr(budget, "STORED_SHARE", 0.0)  # features are not kept
+        monkeypatch.setattr(budget, "MAX_KEPT_FEATURES_SHARE", 0.0)  # features are not kept
         others.append(classifier(2, **how).fit(rows, MANY_Y))
     for clf in others:
         np.testing.assert_array_equal(clf.coef_, expected.coef_)

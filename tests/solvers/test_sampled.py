@@ -228,7 +228,7 @@ class TestConjugateGradients:
         while not steps.done:
             noise = 1 + 1e-4 * rng.normal(size=steps.P.shape)
             steps.absorb((G @ steps.P) * noise)
-        assert steps.products <= conjugate_gradients.MOST_PRODUCTS and np.isfinite(steps.du).all()
+        assert steps.products <= conjugate_gradients.MAX_PRODUCTS and np.isfinite(steps.du).all()
         left = r - (G + factor.rho * np.eye(30)) @ steps.du
         assert (factor.square(left) < factor.square(r)).all()
 

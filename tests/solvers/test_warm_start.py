@@ -33,7 +33,7 @@ X, Y = noisy_problem(np.random.default_rng(0), 9000, 3)
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
     """A tenth of the rows is enough to begin with."""
-    monkeypatch.setattr(newton, "LEAST_SUBSAMPLE_ROWS", 900)
+    monkeypatch.setattr(newton, "MIN_SUBSAMPLE_ROWS", 900)
     monkeypatch.setattr(newton, "SUBSAMPLE_ROWS_PER_CENTER", 20)
 
 

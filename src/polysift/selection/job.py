@@ -28,9 +28,9 @@ SEARCHED = ("paper", "converged")
 """Solvers whose iterates a search can compare."""
 
 PAPER_ITERATIONS = 5
-LEAST_AUTO_DEGREE = 5
-AUTO_SIZES = 5
-LEAST_AUTO_SIZE = 30
+MIN_AUTO_MAX_DEGREE = 5
+AUTO_CENTER_COUNTS = 5
+MIN_AUTO_CENTERS = 30
 
 SEARCH_PARAMETERS = (
     "degrees",
@@ -142,8 +142,8 @@ class SearchJob:
         if self.n_centers is not None:
             return sorted({min(n, available) for n in self.n_centers})
         most = min(available, AUTO_CENTERS)
-        halves = {most >> k for k in range(AUTO_SIZES)}
-        return sorted(n for n in halves if n >= min(LEAST_AUTO_SIZE, most))
+        halves = {most >> k for k in range(AUTO_CENTER_COUNTS)}
+        return sorted(n for n in halves if n >= min(MIN_AUTO_CENTERS, most))
 
     def settings(self, candidate: Candidate) -> SolverSettings:
         """Return the solver's settings for a candidate."""
@@ -183,7 +183,7 @@ def _degrees(value: Any, bound: int) -> list[int]:
             raise ValueError(
                 f"degrees must be 'auto', 'paper', an integer or a list of integers; got {value!r}."
             )
-        return list(range(1, (max(bound, LEAST_AUTO_DEGREE) if value == "auto" else bound) + 1))
+        return list(range(1, (max(bound, MIN_AUTO_MAX_DEGREE) if value == "auto" else bound) + 1))
     return sorted({check_degree(degree, "degrees") for degree in listed("degrees", value)})
 
 

@@ -33,7 +33,7 @@ from polysift.solvers.result import Status
 from polysift.training.fit import Prepared, how_to_resume, prepare
 from polysift.training.folds import Round, make_rounds
 
-MOST_ERRORS_BEHIND = 0.5
+MAX_STANDARD_ERRORS_BEHIND = 0.5
 """How far behind the best of other feature maps a candidate may be to go on, in standard errors."""
 
 
@@ -233,7 +233,7 @@ class _Search:
         best = choose(self._rows)
         if best is None:
             return -np.inf
-        return self._rows[best].mean - MOST_ERRORS_BEHIND * self._error(self._rows[best])
+        return self._rows[best].mean - MAX_STANDARD_ERRORS_BEHIND * self._error(self._rows[best])
 
     def _error(self, row: Row) -> float:
         return standard_error(row, self._validation_rows())

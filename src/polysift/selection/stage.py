@@ -12,7 +12,7 @@ import numpy as np
 
 from polysift.data.source import DataSource
 from polysift.engine.budget import Shape
-from polysift.engine.compiled import MANY_PASSES, worthwhile
+from polysift.engine.compiled import MAX_COUNTED_PASSES, worthwhile
 from polysift.engine.context import FitContext
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
@@ -155,7 +155,7 @@ class Stage:
             job.threads,
             keep_features=any(job.settings(c).many_sweeps for c in candidates),
         )
-        compiled = worthwhile(context.source.n_rows, self._map.n_centers, MANY_PASSES)
+        compiled = worthwhile(context.source.n_rows, self._map.n_centers, MAX_COUNTED_PASSES)
         execution = replace(execution, compiled=compiled)
         name, seconds = f"{self._name}-{number}", context.fit.monitor.seconds
         bytes_per_candidate = 8 * context.source.n_rows * data.n_columns

@@ -139,13 +139,13 @@ STEP_TOLERANCE = 0.003
 """The residual that a step may leave, relative to that of the paper's start; norms are those of
 M^-1 here."""
 
-MOST_PRODUCTS = 40
+MAX_PRODUCTS = 40
 """Products of a step at most."""
 
-MOST_IDLE_PRODUCTS = 6
+MAX_IDLE_PRODUCTS = 6
 """Products without a smaller residual after which rounding errors are to blame."""
 
-MOST_GROWTH = 10.0
+MAX_STEP_GROWTH = 10.0
 """Steps of the proximal ADMM do not grow but for a little. If they do by this factor, lambda was
 too small, and a step by conjugate gradients finds a larger one."""
 
@@ -215,10 +215,10 @@ class ConjugateGradients:
         self._waited = np.where(square < self._smallest, 0, self._waited + 1)
         self._smallest = np.minimum(square, self._smallest)
         self._square = square
-        self._open = going & (square > 0.0) & (self._waited < MOST_IDLE_PRODUCTS)
+        self._open = going & (square > 0.0) & (self._waited < MAX_IDLE_PRODUCTS)
         if self.products >= self._least:
             self._open &= square > self._target
-        if self.products >= MOST_PRODUCTS:
+        if self.products >= MAX_PRODUCTS:
             self._open[:] = False
         self.P = np.where(self._open, z + ratio * self.P, 0.0)
 
@@ -289,7 +289,7 @@ class SampledAdmm(Admm):
         if not settings.many_sweeps:
             return STEP_TOLERANCE**2 * self._start_square, 0
         moves = [row["h_norm_difference"] for row in self.rows]
-        if moves[-1] > MOST_GROWTH * min(moves):
+        if moves[-1] > MAX_STEP_GROWTH * min(moves):
             return RESCUE_TOLERANCE**2 * self.factor.square(self.r), 0
         return None
 

@@ -45,13 +45,13 @@ PASSES_PER_HESSIAN_COST = 2.0
 HESSIAN_ROWS_PER_CENTER = 25.0, 1000.0
 """Rows per center of which a Hessian is made: so many as cost a pass, within these bounds."""
 
-CUT_STEP = 0.5
+MIN_STEP_SHARE = 0.5
 """A step of which less is taken asks for a Hessian at once: BFGS learns little from it."""
 
-SUBSAMPLE_ROWS_PER_CENTER, LEAST_SUBSAMPLE_ROWS = 50, 10_000
+SUBSAMPLE_ROWS_PER_CENTER, MIN_SUBSAMPLE_ROWS = 50, 10_000
 """Rows per center on which to begin, and at least."""
 
-LEAST_SUBSAMPLE_RATIO = 4
+MIN_ROWS_PER_SUBSAMPLE_ROW = 4
 """There must be so many times the rows of a subsample."""
 
 ROUGH_TOLERANCE = 0.1
@@ -107,8 +107,8 @@ class NewtonSettings:
 
     def subsample_rows(self, rows: int, centers: int) -> int:
         """Return on how many rows to begin; 0 to begin with all."""
-        few = max(SUBSAMPLE_ROWS_PER_CENTER * centers, LEAST_SUBSAMPLE_ROWS)
-        return few if rows >= LEAST_SUBSAMPLE_RATIO * few else 0
+        few = max(SUBSAMPLE_ROWS_PER_CENTER * centers, MIN_SUBSAMPLE_ROWS)
+        return few if rows >= MIN_ROWS_PER_SUBSAMPLE_ROW * few else 0
 
 
 class Newton(Solver):
@@ -253,7 +253,7 @@ class Newton(Solver):
     def _due(self, column: NewtonColumn, rows: int) -> bool:
         """Return whether a Hessian is worth its price, or the steps are bad without one."""
         price = min(self._drawn(rows), rows) * self.problem.n / (HESSIAN_PASS_RATIO * rows)
-        return column.since * PASSES_PER_HESSIAN_COST >= price or column.taken < CUT_STEP
+        return column.since * PASSES_PER_HESSIAN_COST >= price or column.taken < MIN_STEP_SHARE
 
     def _drawn(self, rows: int) -> float:
         """Return of how many rows, of those that a pass visits, a Hessian is made."""

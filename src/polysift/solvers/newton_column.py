@@ -30,16 +30,16 @@ HESSIAN_MEMORY = 0.1
 GOOD_SLOPE_SHARE = 0.5
 """A full step is good if the slope at its end is at most this share of that at its start."""
 
-SHORT_STEP, LONG_STEP = 0.25, 0.9
+SHORT_STEP_SHARE, LONG_STEP_SHARE = 0.25, 0.9
 """Steps of which less than this share is taken call for more damping, of which more, for less."""
 
-LEAST_DAMPING = 1e-6
+MIN_DAMPING = 1e-6
 """The least damping that such a step leads to, relative to the mean eigenvalue of the Hessian."""
 
-MOST_RAISED, LOWERED = 64.0, 4.0
+MAX_DAMPING_FACTOR, DAMPING_DIVISOR = 64.0, 4.0
 """By how much damping is raised at most, and lowered."""
 
-MOST_DAMPED_SHARE = 0.99
+MAX_DAMPED_SHARE = 0.99
 """The share of a step's curvature that may be damping, where a distance is judged by it."""
 
 ROUNDING_DISTANCE = 1e-12
@@ -149,11 +149,11 @@ class NewtonColumn:
         If it was little, directions with hardly a row near the margin were to blame: there the
         Hessian knows nothing of the rows that a long step meets.
         """
-        if self.taken < SHORT_STEP:
-            least = LEAST_DAMPING * float(np.trace(self.M)) / len(self.M)
-            self.damping = max(self.damping, least) / max(self.taken, 1.0 / MOST_RAISED)
-        elif self.taken > LONG_STEP:
-            self.damping /= LOWERED
+        if self.taken < SHORT_STEP_SHARE:
+            least = MIN_DAMPING * float(np.trace(self.M)) / len(self.M)
+            self.damping = max(self.damping, least) / max(self.taken, 1.0 / MAX_DAMPING_FACTOR)
+        elif self.taken > LONG_STEP_SHARE:
+            self.damping /= DAMPING_DIVISOR
 
     def follow(self, s: FloatArray, y: FloatArray) -> None:
         """Make W map the change y of the gradient to the step s: the BFGS update."""
@@ -184,7 +184,7 @@ class NewtonColumn:
         """Return about how far the rounded loss is above its minimum, as if nothing were damped."""
         if self.decrement <= 0.0:
             return 0.0
-        share = min(self.damping * float(self.dz @ self.dz) / self.decrement, MOST_DAMPED_SHARE)
+        share = min(self.damping * float(self.dz @ self.dz) / self.decrement, MAX_DAMPED_SHARE)
         return self.decrement / (1.0 - share)
 
     def ceiling(self, m: float) -> float:

@@ -23,10 +23,10 @@ from polysift.runtime.types import FloatArray, IntArray
 
 CALIBRATIONS = ("sigmoid", "isotonic")
 
-MAX_STEPS = 100
+MAX_NEWTON_STEPS = 100
 """Newton steps of a sigmoid; a dozen are usual."""
 
-TOLERANCE = 1e-7
+NEWTON_STEP_TOLERANCE = 1e-7
 """A Newton step this small, relative to the parameters, is the last: the next is its square."""
 
 
@@ -182,7 +182,7 @@ def _newton(
 
     a, b = 0.0, start
     loss = loss_at(a, b)
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         f = a * z + b
         gradient = weights * (expit(f) - targets)
         curvature = weights * expit(f) * expit(-f) + tiny
@@ -191,7 +191,9 @@ def _newton(
         da = -tilt / float(np.sum(curvature * (z - mean) ** 2) + tiny)
         rise = -lift / float(np.sum(curvature))
         db = rise - mean * da
-        if abs(da) <= TOLERANCE * (1 + abs(a)) and abs(db) <= TOLERANCE * (1 + abs(b)):
+        if abs(da) <= NEWTON_STEP_TOLERANCE * (1 + abs(a)) and abs(db) <= NEWTON_STEP_TOLERANCE * (
+            1 + abs(b)
+        ):
             return a + da, b + db  # the loss could not tell the two apart
         descent = da * tilt + rise * lift
         size = 1.0
