@@ -1,8 +1,8 @@
 """The base class of solvers, and the protocol of their settings.
 
 A solver minimises the loss of one problem. Between the passes of an engine the loop (``loop``)
-calls its methods: for a step, to update it by the sums of a sweep, and for its status. The settings of a
-solver are a plain value, which also has what the plan of a fit needs to know.
+calls its methods: for a step, to update it by the sums of a sweep, and for its status. The settings
+of a solver are a plain value, which also has what the plan of a fit needs to know.
 """
 
 from __future__ import annotations
