@@ -299,8 +299,8 @@ def _fingerprint(job: Job, prepared: Prepared, warm: WarmStart | None) -> dict[s
 def how_to_resume(checkpoint: Any) -> str:
     """Return the advice for an error after workers were lost."""
     if checkpoint is None:
-        return "Nothing is kept; set checkpoint to be able to go on after such a loss."
-    return f"The checkpoint {checkpoint} keeps what is done: fit again with it to go on."
+        return "Nothing is kept; set checkpoint to be able to resume after such a loss."
+    return f"The checkpoint {checkpoint} keeps what is done: fit again with it to resume."
 
 
 def _too_late(source: DataSource, job: Job, late: OutOfTime) -> str:
@@ -312,5 +312,5 @@ def _too_late(source: DataSource, job: Job, late: OutOfTime) -> str:
         f"time_limit={job.time_limit:g} s struck in the phase '{late.phase}' ({late.share:.0%} of "
         f"it was done), before there was a first model; the forecast for the whole fit is about "
         f"{expected.seconds:.3g} s.{kept} Raise time_limit, lower n_centers, or set checkpoint to "
-        "go on later."
+        "resume later."
     )
