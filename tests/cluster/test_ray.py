@@ -115,7 +115,7 @@ class TestTheSameModel:
 
     @pytest.mark.parametrize("calibration", [None, "sigmoid"])
     def test_newton_on_some_of_the_rows_first(self, problem, monkeypatch, calibration):
-        monkeypatch.setattr(newton, "LEAST_SUBSAMPLE_ROWS", 1000)  # they are drawn by workers
+        monkeypatch.setattr(newton, "MIN_SUBSAMPLE_ROWS", 1000)  # they are drawn by workers
         monkeypatch.setattr(newton, "SUBSAMPLE_ROWS_PER_CENTER", 20)
         X, y, weights = problem
         params = {"degree": 2, "solver": "newton", "random_state": 0, "calibration": calibration}

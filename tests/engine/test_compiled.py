@@ -30,7 +30,7 @@ from polysift.features.feature_map import BlockFeatures, MapSpec, build_feature_
 from polysift.features.survey import survey
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor
-from solving import problem
+from solving import problem as example
 
 pytest.importorskip("numba")
 
@@ -42,11 +42,11 @@ def engines(data, feature_map, **options):
     ]
 
 
-def swept(engine, lanes, u, times=3):
+def swept(engine, problems, u, times=3):
     """Return the sums of the last of some sweeps, and the state after it."""
-    engine.begin(len(lanes))
+    engine.begin(len(problems))
     for _ in range(times):
-        sums = engine.sweep(lanes, u)
+        sums = engine.sweep(problems, u)
     return {**vars(sums), "state": np.array(engine.state)}
 
 
@@ -71,16 +71,16 @@ def assert_alike(found, expected, dtype):
     ],
 )
 def test_gram_and_sweep_are_numpys_to_rounding(m, d, n, degree, dtype):
-    data, feature_map = problem(m, d, n, degree, dtype)
-    plain, fused = engines(data, feature_map)
-    expected, found = plain.gram(), fused.gram()
+    data, feature_map = example(m, d, n, degree, dtype)
+    plain, by_numba = engines(data, feature_map)
+    expected, found = plain.gram(), by_numba.gram()
     rtol = 1e-5 if dtype == np.float32 else 1e-13
     np.testing.assert_allclose(found.G, expected.G, rtol=rtol)
     np.testing.assert_allclose(found.Aty, expected.Aty, rtol=0, atol=rtol * expected.Aty.max() * m)
     u = np.random.default_rng(1).normal(size=(n, 1)) / expected.G.max() ** 0.5 * m**0.5
-    for lane in (Problem(n, AdmmUpdate(0.1, 1.7)), Problem(n, AdmmUpdate(float(m)))):
-        assert_alike(swept(fused, [lane], u), swept(plain, [lane], u), dtype)
-    found, expected = ({"Gu": e.product([lane], u)} for e in (fused, plain))
+    for problem in (Problem(n, AdmmUpdate(0.1, 1.7)), Problem(n, AdmmUpdate(float(m)))):
+        assert_alike(swept(by_numba, [problem], u), swept(plain, [problem], u), dtype)
+    found, expected = ({"Gu": e.product([problem], u)} for e in (by_numba, plain))
     assert_alike(found, expected, dtype)
 
 
@@ -100,67 +100,68 @@ def test_scaling(kind, dtype):
     same = np.testing.assert_array_equal
     if kind == "quantile":
         same = partial(np.testing.assert_allclose, rtol=1e-6 if dtype == np.float32 else 1e-12)
-    fused = compiled.CompiledRows(features)
+    by_numba = compiled.CompiledRows(features)
     rows.flags.writeable = False
     for given in (rows, np.asfortranarray(rows), rows[::-1][::-1]):
-        same(fused._scaled(given), expected)
+        same(by_numba._scaled(given), expected)
 
 
 @pytest.mark.parametrize("degree", [1, 4, 5, 7, 10])
 def test_powers(degree):
-    data, feature_map = problem(50, 3, 7, degree, float)
-    plain, fused = engines(data, feature_map)
-    np.testing.assert_allclose(fused.gram().G, plain.gram().G, rtol=1e-13)
+    data, feature_map = example(50, 3, 7, degree, float)
+    plain, by_numba = engines(data, feature_map)
+    np.testing.assert_allclose(by_numba.gram().G, plain.gram().G, rtol=1e-13)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_lanes_folds_and_classes(dtype):
+def test_problems_folds_and_classes(dtype):
     m, n = 2500, 40
     rng = np.random.default_rng(3)
     more = {"fold_parts": rng.integers(-1, 3, m), "n_fold_parts": 3, "weights": rng.random(m)}
-    data, feature_map = problem(m, 8, n, 6, dtype, **more)
+    data, feature_map = example(m, 8, n, 6, dtype, **more)
     data = replace(data, codes=rng.integers(0, 3, m), n_classes=3)
-    lanes = [
+    problems = [
         Problem(n, AdmmUpdate(0.1, 1.7)),
         Problem(n, AdmmUpdate(0.5, 1.0), 0),
         Problem(20, AdmmUpdate(3.0, 1.5), 2),
     ]
     u = rng.normal(size=(n, 9)) * 1e-2
     u[20:, 6:] = 0.0
-    plain, fused = engines(data, feature_map)
-    assert_alike(swept(fused, lanes, u), swept(plain, lanes, u), dtype)
+    plain, by_numba = engines(data, feature_map)
+    assert_alike(swept(by_numba, problems, u), swept(plain, problems, u), dtype)
 
 
 @pytest.mark.parametrize(
-    "lane",
+    "problem",
     [
         Problem(40, AdmmUpdate(0.1, 1.7)),
         Problem(40, AdmmUpdate(0.1, 1.7), 1),
         Problem(25, AdmmUpdate(0.1, 1.7)),
     ],
 )
-def test_one_lane_with_weights(lane):
+def test_one_problem_with_weights(problem):
     m, n = 2500, 40
     rng = np.random.default_rng(3)
     weights = rng.integers(0, 3, m).astype(float)
     fold_parts = rng.integers(-1, 3, m)
-    data, feature_map = problem(
+    data, feature_map = example(
         m, 8, n, 6, float, fold_parts=fold_parts, n_fold_parts=3, weights=weights
     )
     u = np.zeros((n, 1))
-    u[: lane.n] = rng.normal(size=(lane.n, 1)) * 1e-2
-    plain, fused = (
-        {**swept(e, [lane], u), "Gu": e.product([lane], u)} for e in engines(data, feature_map)
+    u[: problem.n] = rng.normal(size=(problem.n, 1)) * 1e-2
+    plain, by_numba = (
+        {**swept(e, [problem], u), "Gu": e.product([problem], u)}
+        for e in engines(data, feature_map)
     )
-    here = weights > 0  # nobody asks for the others' state
-    plain["state"], fused["state"] = plain["state"][here], fused["state"][here]
-    assert_alike(fused, plain, np.float64)
+    here = weights > 0  # the state of the others is not used
+    plain["state"], by_numba["state"] = plain["state"][here], by_numba["state"][here]
+    assert_alike(by_numba, plain, np.float64)
 
 
 def test_rows_without_weight_may_be_anything():
     weights = np.ones(3000)
     weights[5:7] = 0.0
-    data, feature_map = problem(3000, 8, 40, 6, np.float32, weights=weights, scaler=None)
+    data, feature_map = example(3000, 8, 40, 6, np.float32, weights=weights, scaler=None)
     data.source.rows(next(data.source.parts())[1])[5:7] = 3e38  # their features overflow
     u = np.full((40, 1), 1e-4)
     with np.errstate(over="ignore"):
@@ -172,10 +173,10 @@ def test_rows_without_weight_may_be_anything():
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.usefixtures("threaded")
 def test_same_bits_with_kept_features_threads_and_workers(d, degree, dtype):
-    data, feature_map = problem(9000, d, 40, degree, dtype)
-    u, lanes = np.full((40, 1), 1e-3), [Problem(40, AdmmUpdate(0.1, 1.7))]
+    data, feature_map = example(9000, d, 40, degree, dtype)
+    u, problems = np.full((40, 1), 1e-3), [Problem(40, AdmmUpdate(0.1, 1.7))]
     first = engines(data, feature_map)[1]
-    expected, product = swept(first, lanes, u), first.product(lanes, u)
+    expected, product = swept(first, problems, u), first.product(problems, u)
     pieces = PartitionedSource(Shaky(), data.source, cut_into_partitions(data.source.shards(), 1))
     others = [
         LocalEngine(data, feature_map, Pool(1), Execution(compiled=True, keep_features=True)),
@@ -194,10 +195,10 @@ def test_same_bits_with_kept_features_threads_and_workers(d, degree, dtype):
     for engine in others:
         engine.begin(1)
         for _ in range(2):
-            engine.sweep(lanes, u)
-        for name, value in vars(engine.sweep(lanes, u)).items():
+            engine.sweep(problems, u)
+        for name, value in vars(engine.sweep(problems, u)).items():
             np.testing.assert_array_equal(value, expected[name])
-        np.testing.assert_array_equal(engine.product(lanes, u), product)
+        np.testing.assert_array_equal(engine.product(problems, u), product)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"solver": "converged", "max_iter": 40}])
@@ -207,24 +208,26 @@ def test_a_fit(parameters, classes):
     X = rng.random((4000, 8))
     y = (X[:, :2].sum(axis=1) * classes / 2).astype(int)
     fits = []
-    for fused in (False, True):
-        with compiled.enabled(fused), warnings.catch_warnings():
+    for by_numba in (False, True):
+        with compiled.enabled(by_numba), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # forty iterations are few
             fits.append(FPCClassifier(6, 100, random_state=0, **parameters).fit(X, y))
-    plain, fused = fits
-    assert np.any(plain.coef_ != fused.coef_)  # other loops, other rounding
-    np.testing.assert_allclose(fused.history_["objective"], plain.history_["objective"], rtol=1e-5)
-    np.testing.assert_allclose(fused.decision_function(X), plain.decision_function(X), atol=1e-3)
+    plain, by_numba = fits
+    assert np.any(plain.coef_ != by_numba.coef_)  # other loops, other rounding
+    np.testing.assert_allclose(
+        by_numba.history_["objective"], plain.history_["objective"], rtol=1e-5
+    )
+    np.testing.assert_allclose(by_numba.decision_function(X), plain.decision_function(X), atol=1e-3)
 
 
-def test_sparse_rows_take_numpys_way():
+def test_sparse_rows_are_left_to_numpy():
     rng = np.random.default_rng(0)
     X = sp.random_array((500, 30), density=0.2, format="csr", rng=rng)
     y = rng.integers(0, 2, 500)
     plain = FPCClassifier(2, 40, random_state=0).fit(X, y)
     with compiled.enabled():
-        fused = FPCClassifier(2, 40, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(plain.coef_, fused.coef_)
+        by_numba = FPCClassifier(2, 40, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(plain.coef_, by_numba.coef_)
 
 
 def test_the_choice_depends_on_the_shape_alone(monkeypatch):
@@ -238,7 +241,7 @@ def test_the_choice_depends_on_the_shape_alone(monkeypatch):
     assert not compiled.worthwhile(2_000_000, 400, 5)
 
 
-def test_numba_is_imported_late_and_needs_no_place_for_its_cache():
+def test_numba_is_imported_late_and_needs_no_folder_for_its_cache():
     code = """
 import sys
 import numpy as np
@@ -272,21 +275,21 @@ from polysift.engine.budget import Execution
 from polysift.engine.problems import Problem
 from polysift.engine.row_updates import AdmmUpdate, NewtonUpdate
 from polysift.runtime.parallel import Pool
-from solving import problem
+from solving import problem as example
 admm = AdmmUpdate(0.1, 1.7)
 for d in (3, 20):
-    data, feature_map = problem(2050, d, 7, 3, np.float32)
+    data, feature_map = example(2050, d, 7, 3, np.float32)
     u = np.full((7, 1), 1e-2)
-    for store in (False, True):
-        execution = Execution(compiled=True, keep_features=store)
+    for kept in (False, True):
+        execution = Execution(compiled=True, keep_features=kept)
         engine = LocalEngine(data, feature_map, Pool(1), execution)
         engine.begin(1)
         engine.gram()
         for update in (admm, NewtonUpdate(((0.5, 0.5),))):
-            lane = Problem(7, update)
+            problem = Problem(7, update)
             for _ in range(2):
-                engine.sweep([lane], u)
-        engine.product([lane], u)
+                engine.sweep([problem], u)
+        engine.product([problem], u)
         engine.begin(2)
         engine.sweep([Problem(7, admm), Problem(5, admm)], np.hstack([u, u]))
 """

@@ -116,14 +116,14 @@ def test_margins_keep_multipliers(rng):
     assert multipliers(np.ones(1))[0] == 0.0
 
 
-@pytest.mark.parametrize("counted", ["once", "rows", "lanes"])
+@pytest.mark.parametrize("counted", ["once", "rows", "problems"])
 def test_moving_is_a_plain_loop(rng, counted):
     t, f = rng.normal(1, 1, (2, 60, 4))
     delta, line = np.array([1.0, 0.5, 0.1, 1e-3]), np.array([0.5, 0.0, 0.2, -1.0])
     keep_multipliers(t, rng.random(t.shape))
     own = multipliers(t)
     t[:, 3] = np.inf  # nobody asks for slopes from there
-    counts = {"once": None, "rows": rng.random(60), "lanes": rng.random((60, 4))}[counted]
+    counts = {"once": None, "rows": rng.random(60), "problems": rng.random((60, 4))}[counted]
     each = np.ones((60, 4)) if counts is None else np.broadcast_to(counts.T, (4, 60)).T
     expected = {"loss": np.zeros(4), "gap": np.zeros(4), "curved": np.zeros(4)}
     slopes, kept = np.zeros((len(STEP_LENGTHS), 4)), np.zeros((60, 4))
@@ -156,7 +156,7 @@ def test_moving_is_a_plain_loop(rng, counted):
     np.testing.assert_allclose(sums.slopes, slopes, rtol=1e-12, atol=1e-12)
 
 
-def test_the_sums_of_one_lane(rng):
+def test_the_sums_of_one_problem(rng):
     whole = NewtonSums.zeros(5, 6, 2)
     for f in fields(whole):
         getattr(whole, f.name)[...] = rng.random(getattr(whole, f.name).shape)
@@ -166,8 +166,8 @@ def test_the_sums_of_one_lane(rng):
     np.testing.assert_array_equal(second.wrong, whole.wrong[1:])
 
 
-def problem(m, d, n, degree, *, K=1, weighted=False, fold_parts=False, dtype=float, sparse=False):
-    """Return a training set, its feature map, and lanes with coefficients for it."""
+def example(m, d, n, degree, *, K=1, weighted=False, fold_parts=False, dtype=float, sparse=False):
+    """Return a training set, its feature map, and problems with coefficients for it."""
     rng = np.random.default_rng(m + d)
     X = rng.random((m, d)).astype(dtype)
     if sparse:
@@ -184,26 +184,26 @@ def problem(m, d, n, degree, *, K=1, weighted=False, fold_parts=False, dtype=flo
     scale = float((1 + 0.25 * d) ** degree * np.sqrt(n))
     u = rng.normal(size=(n, K * (2 if fold_parts else 1))) / scale
     smooth = ((0.5, 0.25), (0.3, -1.0), (1.0, 1.0))[:K]
-    lanes = [Problem(n, NewtonUpdate(smooth), None)]
+    problems = [Problem(n, NewtonUpdate(smooth), None)]
     if fold_parts:
-        lanes = [
+        problems = [
             Problem(n, NewtonUpdate(smooth), 1),
             Problem(n, NewtonUpdate(smooth[::-1]), None),
         ]
-    return data, feature_map, lanes, u
+    return data, feature_map, problems, u
 
 
-def visited(engine, lanes, u, between=lambda: None):
-    """Return all that an engine tells of a few sweeps; something may happen between its verbs."""
-    K = len(lanes[0].update.roundings)
+def visited(engine, problems, u, between=lambda: None):
+    """Return the sums and Hessians of a few sweeps; ``between`` is called after each sweep."""
+    K = len(problems[0].update.roundings)
     T = np.triu(np.random.default_rng(0).normal(size=(len(u), len(u))))
-    engine.begin(len(lanes))
+    engine.begin(len(problems))
     for factor in (0.5, 1.0):
-        found = dict(vars(engine.sweep(lanes, factor * u)))
+        found = dict(vars(engine.sweep(problems, factor * u)))
         between()
-    for i, lane in enumerate(lanes):
+    for i, problem in enumerate(problems):
         for k in range(K):
-            found[f"H{i}{k}"] = engine.curvature(lane, i, k, LEAST_CURVED, T)
+            found[f"H{i}{k}"] = engine.curvature(problem, i, k, LEAST_CURVED, T)
     return found
 
 
@@ -215,22 +215,22 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("store", [False, True])
+@pytest.mark.parametrize("keep_features", [False, True])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_sweep_and_curvature_against_the_formulas(shape, store):
-    data, feature_map, lanes, u = problem(**shape)
+def test_sweep_and_curvature_against_the_formulas(shape, keep_features):
+    data, feature_map, problems, u = example(**shape)
     found = visited(
-        LocalEngine(data, feature_map, Pool(1), Execution(keep_features=store)), lanes, u
+        LocalEngine(data, feature_map, Pool(1), Execution(keep_features=keep_features)), problems, u
     )
     X = np.concatenate([data.source.rows(part) for _, part in data.source.parts()])
     A, y = kernel(X, feature_map.centers, feature_map.degree), data.labels_of(slice(0, len(X)))
     T = np.triu(np.random.default_rng(0).normal(size=(len(u), len(u))))
-    for i, lane in enumerate(lanes):
+    for i, problem in enumerate(problems):
         omega = np.ones(len(X)) if data.weights is None else data.weights
-        if lane.without is not None:
-            omega = omega * (data.fold_parts != lane.without)
-        for k, (delta, line) in enumerate(lane.update.roundings):
-            column = i * len(lane.update.roundings) + k
+        if problem.without is not None:
+            omega = omega * (data.fold_parts != problem.without)
+        for k, (delta, line) in enumerate(problem.update.roundings):
+            column = i * len(problem.update.roundings) + k
             f = y[:, k] * (A @ u[:, column])
             c = own = HINGE.slope(f, delta)
             if line > 0:  # from multipliers of 0 at t = 1, in two steps
@@ -259,14 +259,14 @@ def test_sweep_and_curvature_against_the_formulas(shape, store):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_compiled_loops_are_numpys_to_rounding(shape):
     pytest.importorskip("numba")
-    data, feature_map, lanes, u = problem(**shape)
-    plain, fused = (
-        visited(LocalEngine(data, feature_map, Pool(1), Execution(compiled=fused)), lanes, u)
-        for fused in (False, True)
+    data, feature_map, problems, u = example(**shape)
+    plain, compiled = (
+        visited(LocalEngine(data, feature_map, Pool(1), Execution(compiled=compiled)), problems, u)
+        for compiled in (False, True)
     )
     for name, value in plain.items():
         scale = max(np.abs(value).max(), 1e-3)
-        np.testing.assert_allclose(fused[name], value, rtol=0, atol=1e-10 * scale, err_msg=name)
+        np.testing.assert_allclose(compiled[name], value, rtol=0, atol=1e-10 * scale, err_msg=name)
 
 
 BITS = [
@@ -277,15 +277,15 @@ BITS = [
 ]
 
 
-@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("shape", BITS)
 @pytest.mark.usefixtures("threaded")
-def test_same_bits_with_kept_features_threads_and_workers(shape, fused):
-    if fused:
+def test_same_bits_with_kept_features_threads_and_workers(shape, compiled):
+    if compiled:
         pytest.importorskip("numba")
-    data, feature_map, lanes, u = problem(**shape)
-    how = {"compiled": fused, "float64": True}
-    expected = visited(LocalEngine(data, feature_map, Pool(1), Execution(**how)), lanes, u)
+    data, feature_map, problems, u = example(**shape)
+    how = {"compiled": compiled, "float64": True}
+    expected = visited(LocalEngine(data, feature_map, Pool(1), Execution(**how)), problems, u)
     cluster = Shaky()
     pieces = PartitionedSource(cluster, data.source, cut_into_partitions(data.source.shards(), 1))
     others = [
@@ -302,5 +302,5 @@ def test_same_bits_with_kept_features_threads_and_workers(shape, fused):
     ]
     for engine in others:
         for between in (lambda: None, lambda: cluster.lose(cluster.made)):
-            for name, value in visited(engine, lanes, u, between).items():
+            for name, value in visited(engine, problems, u, between).items():
                 np.testing.assert_array_equal(value, expected[name], err_msg=name)

@@ -184,7 +184,10 @@ def test_accuracy_needs_no_scorer():
 @pytest.mark.parametrize(
     ("scoring", "message"),
     [
-        ("acuracy", "scoring='acuracy' is no scorer.*'accuracy', 'balanced_accuracy', 'roc_auc'"),
+        (
+            "acuracy",
+            "scoring='acuracy' is not a scorer.*'accuracy', 'balanced_accuracy', 'roc_auc'",
+        ),
         (metrics.accuracy_score, "scoring=accuracy_score is a metric, not a scorer: .*make_scorer"),
         (metrics.roc_auc_score, "scoring=roc_auc_score is a metric"),
         (["accuracy", "f1"], "scoring must be .* just one of them; got"),

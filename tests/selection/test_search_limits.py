@@ -41,7 +41,7 @@ from searching import (
 
 @pytest.fixture
 def ways(monkeypatch):
-    """Record how stages work: execution, and tracks at once."""
+    """Record the execution of stages, and the candidates at once."""
     chosen, original = [], LocalBackend.fit_problems
 
     def recorded(*arguments, **options):
@@ -56,14 +56,14 @@ def test_less_memory_means_groups_then_a_file_and_the_same_scores(ways):
     X, y = problem(6000)
     make = on_given_centers(scoring=margin, rhos=(1e-2, 1e-4), max_iter=(2, 6))
     free = clone(make).fit(X, y)
-    assert all(tracks == 8 and not execution.spill for execution, tracks in ways)
+    assert all(candidates == 8 and not execution.spill for execution, candidates in ways)
     shape = Shape(6000, 3, 8, 1, 8, False, False, 0, fold_parts=3, problems=3)
     least = peak_bytes(shape, Execution(1, 1, spill=True))
     few = peak_bytes(replace(shape, problems=6), Execution(1, 1))
     for limit, spilled in ((few, False), (least, True)):
         ways.clear()
         tight = clone(make).set_params(memory_limit=limit).fit(X, y)
-        assert all(tracks < 8 and execution.spill == spilled for execution, tracks in ways)
+        assert all(candidates < 8 and execution.spill == spilled for execution, candidates in ways)
         np.testing.assert_allclose(
             fold_scores(tight.cv_results_), fold_scores(free.cv_results_), atol=1e-9
         )
@@ -245,7 +245,7 @@ def test_ctrl_c_before_the_first_candidate_raises(monkeypatch):
     assert not hasattr(search, "best_estimator_")
 
 
-def test_ctrl_c_in_the_refit_is_told(monkeypatch):
+def test_ctrl_c_in_the_refit_is_reported(monkeypatch):
     X, y = problem()
     original = selection_search.refit
 

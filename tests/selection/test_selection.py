@@ -78,7 +78,7 @@ def test_one_standard_error_without_spread_picks_the_best():
     assert choose(rows, one_standard_error=True) == 0
 
 
-def test_ranks_share_places_and_put_the_unfinished_last():
+def test_ranks_share_positions_and_put_the_unfinished_last():
     rows = [
         row([0.7]),
         row([0.9], finished=False),

@@ -35,12 +35,12 @@ from polysift.solvers.newton import (
     NewtonSettings,
 )
 from polysift.solvers.newton_column import (
+    DAMPING_DIVISOR,
     FIRST_DELTA,
     HESSIAN_MEMORY,
-    LEAST_DAMPING,
     LOOK_BACK_STEPS,
-    LOWERED,
-    MOST_RAISED,
+    MAX_DAMPING_FACTOR,
+    MIN_DAMPING,
     NewtonColumn,
 )
 from polysift.solvers.result import Status
@@ -97,16 +97,20 @@ class TestColumn:
     def test_damping_follows_what_was_taken_of_a_step(self):
         column = NewtonColumn.at(np.zeros(2), np.zeros(2))
         column.damping = 1.0
-        for taken, damping in ((0.1, 10.0), (1e-6, 10 * MOST_RAISED), (0.5, 10 * MOST_RAISED)):
+        for taken, damping in (
+            (0.1, 10.0),
+            (1e-6, 10 * MAX_DAMPING_FACTOR),
+            (0.5, 10 * MAX_DAMPING_FACTOR),
+        ):
             column.taken = taken
             column.damp()
             assert column.damping == pytest.approx(damping)
         column.taken = 1.0
         column.damp()
-        assert column.damping == pytest.approx(10 * MOST_RAISED / LOWERED)
+        assert column.damping == pytest.approx(10 * MAX_DAMPING_FACTOR / DAMPING_DIVISOR)
         column.damping, column.taken = 0.0, 0.1
         column.damp()
-        assert column.damping == pytest.approx(10 * LEAST_DAMPING / (4 * FIRST_DELTA))
+        assert column.damping == pytest.approx(10 * MIN_DAMPING / (4 * FIRST_DELTA))
 
     def test_what_damping_hides_counts(self):
         column = NewtonColumn.at(np.zeros(1), np.zeros(1))
@@ -483,16 +487,16 @@ def test_a_step_that_ends_above_its_start_is_shortened(rng):
     assert column.length == pytest.approx(0.3 * RISING_STEP_FACTOR) and column.u is start
 
 
-@pytest.mark.parametrize("place", [0, 1, 1597])
-def test_it_does_not_matter_where_an_outlier_stands(place):
-    """A row that were in every Hessian by its place would count for many others."""
+@pytest.mark.parametrize("position", [0, 1, 1597])
+def test_it_does_not_matter_where_an_outlier_stands(position):
+    """A row that were in every Hessian by its position would count for many others."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 3))
     y = np.where(X[:, 0] + X[:, 1] * X[:, 2] + rng.normal(size=4000) > 0, 1, -1)
     C = X[:30].copy()
     X[2500] = 60.0
     moved = np.arange(4000)
-    moved[[place, 2500]] = 2500, place
+    moved[[position, 2500]] = 2500, position
     fits = [classifier(2, centers=C, scaler=None).fit(X[o], y[o]) for o in (slice(None), moved)]
     there, here = (clf.history_["objective"].min() for clf in fits)
     assert here == pytest.approx(there, rel=1e-3)
@@ -571,25 +575,25 @@ def test_killed_at_any_moment_it_ends_in_the_same_bits(tmp_path, monkeypatch, y)
     np.testing.assert_array_equal(again.coef_, plain.coef_)
 
 
-@pytest.mark.parametrize(("fused", "dtype"), [(False, np.float32), (True, float)])
+@pytest.mark.parametrize(("by_numba", "dtype"), [(False, np.float32), (True, float)])
 @pytest.mark.usefixtures("threaded")
-def test_same_bits_for_any_threads_and_memory(monkeypatch, fused, dtype):
-    if fused:
+def test_same_bits_for_any_threads_and_memory(monkeypatch, by_numba, dtype):
+    if by_numba:
         pytest.importorskip("numba")
     rows, how = MANY_X.astype(dtype), {"max_iter": 7, "tol": 0, "calibration": "sigmoid"}
-    with compiled.enabled(fused), warnings.catch_warnings():
+    with compiled.enabled(by_numba), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         expected = classifier(2, n_jobs=1, **how).fit(rows, MANY_Y)
         others = [classifier(2, n_jobs=jobs, **how).fit(rows, MANY_Y) for jobs in (2, 3)]
-        monkeypatch.setattr(budget, "STORED_SHARE", 0.0)  # features are not kept
+        monkeypatch.setattr(budget, "MAX_KEPT_FEATURES_SHARE", 0.0)  # features are not kept
         others.append(classifier(2, **how).fit(rows, MANY_Y))
     for clf in others:
         np.testing.assert_array_equal(clf.coef_, expected.coef_)
         np.testing.assert_array_equal(clf.predict_proba(rows[:9]), expected.predict_proba(rows[:9]))
 
 
-@pytest.mark.parametrize("store", [False, True])
-def test_a_cluster_that_loses_things(rng, store):
+@pytest.mark.parametrize("keep_features", [False, True])
+def test_a_cluster_that_loses_things(rng, keep_features):
     codes = rng.integers(0, 3, len(MANY_X)).astype(np.int8)
     codes[MANY_X[:, 0] < 0.3] = 0
     local = engine_for(MANY_X, MANY_Y, rng.random((10, 3)), 2)
@@ -598,7 +602,11 @@ def test_a_cluster_that_loses_things(rng, store):
     cluster = Shaky(3)
     pieces = PartitionedSource(cluster, data.source, cut_into_partitions(data.source.shards(), 1))
     remote = ClusterEngine(
-        data, feature_map, pieces, monitor=Monitor(), execution=Execution(keep_features=store)
+        data,
+        feature_map,
+        pieces,
+        monitor=Monitor(),
+        execution=Execution(keep_features=keep_features),
     )
     expected, found = (
         solve(engine, newton(max_iter=30, tol=1e-2))

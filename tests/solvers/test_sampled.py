@@ -79,7 +79,7 @@ class TestProduct:
             "keep_features": kind == "kept",
         }
         engine = engine_for(rows, y, C, 3, classes=3, **more)
-        lanes = [
+        problems = [
             Problem(20, AdmmUpdate(1.0, 1.0)),
             Problem(20, AdmmUpdate(1.0, 1.7), 1),
             Problem(12, AdmmUpdate(2.0, 1.0), 0),
@@ -87,16 +87,16 @@ class TestProduct:
         P = rng.normal(size=(20, 9))
         A, counts = kernel(X.astype(float), C, 3), np.ones(5000) if weights is None else weights
         expected = np.zeros((20, 9))
-        for i, lane in enumerate(lanes):
+        for i, one in enumerate(problems):
             own, part = (
-                counts * (fold_parts >= 0) * (fold_parts != lane.without),
+                counts * (fold_parts >= 0) * (fold_parts != one.without),
                 slice(3 * i, 3 * i + 3),
             )
-            G = A[:, : lane.n].T @ (own[:, None] * A[:, : lane.n])
-            expected[: lane.n, part] = G @ P[: lane.n, part]
+            G = A[:, : one.n].T @ (own[:, None] * A[:, : one.n])
+            expected[: one.n, part] = G @ P[: one.n, part]
         tolerance = 1e-4 if kind == "float32" else 1e-10
         for _ in range(2):  # the second time from features that are kept
-            found = engine.product(lanes, P)
+            found = engine.product(problems, P)
             np.testing.assert_allclose(found, expected, atol=tolerance * abs(expected).max())
 
     def test_it_moves_no_state(self, rng):
@@ -111,7 +111,7 @@ class TestProduct:
 
 
 class TestDraws:
-    def test_numbers_depend_on_the_place_alone(self):
+    def test_numbers_depend_on_the_position_alone(self):
         numbers = uniform_numbers(np.arange(100_000), 7)
         assert numbers.min() >= 0 and numbers.max() < 1
         counts, _ = np.histogram(numbers, 20, (0, 1))
@@ -228,7 +228,7 @@ class TestConjugateGradients:
         while not steps.done:
             noise = 1 + 1e-4 * rng.normal(size=steps.P.shape)
             steps.absorb((G @ steps.P) * noise)
-        assert steps.products <= conjugate_gradients.MOST_PRODUCTS and np.isfinite(steps.du).all()
+        assert steps.products <= conjugate_gradients.MAX_PRODUCTS and np.isfinite(steps.du).all()
         left = r - (G + factor.rho * np.eye(30)) @ steps.du
         assert (factor.square(left) < factor.square(r)).all()
 
@@ -394,13 +394,15 @@ class TestSameBits:
         np.testing.assert_array_equal(found.coef_, expected.coef_)
 
     @pytest.mark.parametrize("fold_parts", [False, True])
-    @pytest.mark.parametrize("store", [False, True])
-    def test_a_cluster_that_loses_things(self, rng, fold_parts, store):
+    @pytest.mark.parametrize("keep_features", [False, True])
+    def test_a_cluster_that_loses_things(self, rng, fold_parts, keep_features):
         source = ArraySource(rng.random((M, 3)), None, rng.integers(0, K, M), rng.random(M))
         d = np.ones(3)
         feature_map = FeatureMap(AffineScaler(0 * d, d, -d, 2 * d), rng.random((N, 3)), 2)
         cluster = Shaky(3)
-        local, remote = engines((source, feature_map), cluster, fold_parts=fold_parts, store=store)
+        local, remote = engines(
+            (source, feature_map), cluster, fold_parts=fold_parts, store=keep_features
+        )
         for draw in (Draw(1, 0.01), Draw(1, 0.01, 1.0, rng.normal(size=(N, 4)) / 100)):
             one, other = (engine.pick(draw) for engine in (local, remote))
             for name in ("Aty", "trace", "X", "counts"):
@@ -408,7 +410,7 @@ class TestSameBits:
                 if isinstance(values[0], list):
                     values = [np.concatenate(value) for value in values]
                 np.testing.assert_array_equal(*values, err_msg=name)
-        lanes = [
+        problems = [
             Problem(N, AdmmUpdate(1.0, 1.7), 0 if fold_parts else None),
             Problem(N - 3, AdmmUpdate(2.0, 1.0)),
         ]
@@ -416,8 +418,8 @@ class TestSameBits:
             engine.begin(2)
         for _ in range(3):
             P = rng.normal(size=(N, 2 * K))
-            np.testing.assert_array_equal(local.product(lanes, P), remote.product(lanes, P))
-            equal(local.sweep(lanes, P), remote.sweep(lanes, P))
+            np.testing.assert_array_equal(local.product(problems, P), remote.product(problems, P))
+            equal(local.sweep(problems, P), remote.sweep(problems, P))
         assert cluster.losses > 0
 
     def test_ray(self, four_workers):

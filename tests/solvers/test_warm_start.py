@@ -33,7 +33,7 @@ X, Y = noisy_problem(np.random.default_rng(0), 9000, 3)
 @pytest.fixture(autouse=True)
 def few_rows(monkeypatch):
     """A tenth of the rows is enough to begin with."""
-    monkeypatch.setattr(newton, "LEAST_SUBSAMPLE_ROWS", 900)
+    monkeypatch.setattr(newton, "MIN_SUBSAMPLE_ROWS", 900)
     monkeypatch.setattr(newton, "SUBSAMPLE_ROWS_PER_CENTER", 20)
 
 
@@ -95,9 +95,9 @@ def test_a_rough_tolerance_takes_one_pass_over_all_rows(monkeypatch):
     exact, rough = classifier().fit(X, Y), classifier(tol=2 * ROUGH_TOLERANCE).fit(X, Y)
     assert rough.n_iter_ == 1 < exact.n_iter_ and rough.status_ == "minimum"
     assert loss(rough, X, Y) <= 1.1 * loss(exact, X, Y)
-    few, (m, stored), fewer, (again, not_stored) = kept[1], kept[0], kept[3], kept[2]
+    few, (m, kept_exact), fewer, (again, kept_rough) = kept[1], kept[0], kept[3], kept[2]
     assert few == fewer and few[0] < m == again == len(X)
-    assert stored and not not_stored  # for a single pass that would not pay
+    assert kept_exact and not kept_rough  # for a single pass that would not pay
 
 
 def test_a_loss_that_says_more_of_the_rows_drawn_than_of_all(monkeypatch, rng):

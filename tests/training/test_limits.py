@@ -97,7 +97,7 @@ def test_kept_features_do_not_change_the_model(monkeypatch, dtype):
     make = {"degree": 3, "solver": "converged", "max_iter": 6, "random_state": 0}
     models, passes = [], []
     for share in (0.25, 0.0):
-        monkeypatch.setattr(budget, "STORED_SHARE", share)
+        monkeypatch.setattr(budget, "MAX_KEPT_FEATURES_SHARE", share)
         reads.clear()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)

@@ -14,13 +14,13 @@ from polysift.cluster.scheduler import Cluster, LostError, Ref, Scheduler
 from polysift.data.source import DataSource, TrainingSet
 from polysift.engine.backend import ShardTask
 from polysift.engine.budget import (
-    STORED_SHARE,
+    MAX_KEPT_FEATURES_SHARE,
     Execution,
     Shape,
+    features_bytes,
     megabytes,
     peak_bytes,
     state_bytes,
-    stored_bytes,
     tree_levels,
 )
 from polysift.engine.engine import FullEngine
@@ -121,7 +121,7 @@ class ClusterBackend:
         """Return the most that a worker holds at once."""
         partitions = self._cut(shape)
         own = replace(shape, rows=max(partition.n_rows for partition in partitions))
-        kept = stored_bytes(own) if execution.keep_features else 0
+        kept = features_bytes(own) if execution.keep_features else 0
         return self._task_bytes(shape, partitions) + kept
 
     def engine(
@@ -222,8 +222,8 @@ class ClusterBackend:
         partitions = self._cut(shape)
         own = replace(shape, rows=max(partition.n_rows for partition in partitions))
         room = min(limit, self.cluster.worker_memory)
-        fits = self._task_bytes(shape, partitions) + stored_bytes(own) <= room
-        return fits and stored_bytes(shape) <= STORED_SHARE * self.cluster.store_memory
+        fits = self._task_bytes(shape, partitions) + features_bytes(own) <= room
+        return fits and features_bytes(shape) <= MAX_KEPT_FEATURES_SHARE * self.cluster.store_memory
 
     def _cut(self, shape: Shape) -> list[Partition]:
         return cut_into_partitions(shard_spans(shape.rows), self._size or 1)

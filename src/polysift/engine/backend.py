@@ -4,8 +4,8 @@ A backend surveys the rows, says how a fit is executed within a memory limit, ma
 the solver sees, and runs tasks that write files. To add one, write a class with the members of
 ``Backend`` and an object whose ``open()`` returns it (``BackendFactory``); estimators take that
 object as ``engine``. ``LocalBackend`` is the shortest example. A backend must not change the model:
-whatever it executes where, sums over shards are added in the tree of ``runtime.parallel.TreeSum``,
-whose shards are those of ``DataSource.shards()``.
+sums over the shards of ``DataSource.shards()`` are always added in the tree of
+``runtime.parallel.TreeSum``.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from polysift.runtime.progress import Monitor
 
 
 class ShardTask(Protocol):
-    """A task over shards whose results lie outside, as in files.
+    """A task over shards whose results are written elsewhere, as to files.
 
-    It can be pickled, and it does no harm to run it again on the same shards, also at the same
-    time: a backend may do so when a worker seems to be lost.
+    It can be pickled, and may be run again on the same shards, even at the same time: a backend
+    does so when a worker seems to be lost.
     """
 
     def __call__(self, source: DataSource, first_shard: int, threads: int) -> Iterable[int]:
-        """Process the shards of a source by so many threads; yield the rows of each, in order.
+        """Process the shards of a source; yield the number of rows of each, in order.
 
         The source holds all rows or those of neighbouring shards (``DataSource.cut``);
-        ``first_shard`` is the number of its first shard among those of all rows. Where the rows or
-        the files are at fault, it raises ValueError or OSError.
+        ``first_shard`` is the number of its first shard among those of all rows. If the rows or the
+        files are invalid, it raises ValueError or OSError.
         """
 
 
 class Backend(Protocol):
     """Executes the passes of a fit, a search or a prediction over the rows.
 
-    An object serves one of these (``BackendFactory.open``), and may keep what it has sent or
+    An object serves one of these (``BackendFactory.open``), and may cache what it has sent or
     computed until the end. Its methods are called by one thread.
     """
 
     @property
     def gathers(self) -> bool:
-        """Whether every row's label comes to this process.
+        """Whether the labels of all rows are gathered in this process.
 
         If not, ``TrainingSet.codes`` is empty unless folds need it, and the engine finds class
         numbers by ``TrainingSet.encoding``.
@@ -58,7 +58,7 @@ class Backend(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many tasks of a cluster run at once; 0 means the threads of this process."""
+        """The number of tasks of a cluster that run at once; 0 means threads of this process."""
 
     @property
     def threads(self) -> int:
@@ -80,8 +80,8 @@ class Backend(Protocol):
         """Return the fastest execution of a fit of this shape within ``limit`` bytes.
 
         The limit holds for this process, and for each worker if there are any; ``threads`` are
-        those of this process. Raise MemoryError, naming the parameter to change, where nothing
-        fits. ``keep_features`` says that keeping features in memory pays, if they fit.
+        those of this process. Raise MemoryError, naming the parameter to change, if nothing fits.
+        ``keep_features`` says that keeping features in memory saves time.
         """
 
     def fit_problems(
@@ -96,8 +96,8 @@ class Backend(Protocol):
     ) -> tuple[Execution, int]:
         """Return the execution of a search, and how many candidates it advances at once.
 
-        Each of them takes ``per_candidate`` problems; there are 1 to ``wanted``. The rest is as in
-        ``fit_in``.
+        Each of them has ``per_candidate`` problems; ``wanted`` are advanced at most. The other
+        parameters are as in ``fit_in``.
         """
 
     def peak_bytes(self, shape: Shape, execution: Execution) -> int:
@@ -120,7 +120,7 @@ class Backend(Protocol):
         """Return an engine over these rows and features, for one fit or one round of a search.
 
         ``execution`` comes from ``fit_in`` or ``fit_problems``. With a checkpoint, the engine
-        saves the Gram matrix while it grows (``GrowingGram``), under a name with ``suffix``.
+        saves the partial Gram matrix (``GrowingGram``), under a name with ``suffix``.
         """
 
     def process_shards(
@@ -144,7 +144,7 @@ class BackendFactory(Protocol):
     def open(self) -> Backend:
         """Return a backend; called once for each fit, search, forecast and prediction to a folder.
 
-        It connects to what the backend needs, or raises an error that says what to do.
+        It connects to what the backend needs, or raises an error that names the remedy.
         """
 
 
@@ -175,7 +175,7 @@ class LocalBackend:
         checkpoint: Checkpoint | None = None,
         suffix: str = "",
     ) -> FullEngine:
-        """Return an engine by the threads of the pool."""
+        """Return an engine that uses the threads of the pool."""
         return LocalEngine(
             data,
             feature_map,

@@ -1,4 +1,9 @@
-"""How much memory there is, how much a fit takes, and how to make it take less."""
+"""The memory budget of a fit: the memory limit, the expected peak, the execution that fits.
+
+``parse_memory_limit`` turns the parameter ``memory_limit`` into bytes. ``Shape`` holds the sizes
+from which ``peak_bytes`` estimates the memory of a fit, and ``fit_in`` and ``fit_problems`` choose
+the fastest ``Execution`` whose estimate is within the limit.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +18,22 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import DataSource
-from polysift.engine.sampling import PANEL, Sample, panel_rows
+from polysift.engine.sampling import MAX_PANEL_COLUMNS, Sample, panel_rows
 from polysift.features.statistics import SKETCH_SIZE
 from polysift.runtime.parallel import FAN_IN, shard_spans
 
 UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 UNITS |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 
-STORED_SHARE = 0.25
-"""The share of the memory limit that kept features may take."""
+MAX_KEPT_FEATURES_SHARE = 0.25
+"""The largest share of the memory limit that kept features may occupy."""
 
-BLOCK_BUFFERS = 24e6
-"""What a thread holds for blocks of any shape: features, scratch, rows, margins."""
+BLOCK_BUFFER_BYTES = 24e6
+"""The most that a thread holds for a block of rows: features, scratch, rows, margins."""
 
 
 def free_memory() -> int:
-    """Return the bytes this process may still take: the machine's, or its container's if less."""
+    """Return the bytes that this process may still allocate, within its container's limit."""
     free = _available()
     for folder in _control_groups():
         for limit, used in (
@@ -36,15 +41,15 @@ def free_memory() -> int:
             ("memory.limit_in_bytes", "memory.usage_in_bytes"),
         ):
             try:
-                allowed, taken = (int(_read(f"{folder}/{name}")) for name in (limit, used))
+                allowed, in_use = (int(_read(f"{folder}/{name}")) for name in (limit, used))
             except (OSError, ValueError):  # no such file, or "max"
                 continue
-            free = min(free, allowed - taken)
+            free = min(free, allowed - in_use)
     return max(free, 0)
 
 
 def _read(path: str) -> str:
-    with open(path, "rb", buffering=0) as file:  # pathlib takes several times as long
+    with open(path, "rb", buffering=0) as file:  # pathlib is several times slower
         return file.read().decode()
 
 
@@ -58,7 +63,7 @@ def _control_groups() -> tuple[str, ...]:
 
 @lru_cache(1)
 def _folders(cgroup: str) -> tuple[str, ...]:
-    """Return the folders that ``/proc/self/cgroup`` speaks of, and their ancestors."""
+    """Return the folders that ``/proc/self/cgroup`` names, and their ancestors."""
     root = Path("/sys/fs/cgroup")
     groups = []
     for line in cgroup.splitlines():
@@ -73,19 +78,27 @@ def _folders(cgroup: str) -> tuple[str, ...]:
 
 
 def _available() -> int:
+    """Return the free bytes of this machine."""
     try:
         text = _read("/proc/meminfo")
         return int(re.search(r"MemAvailable:\s+(\d+) kB", text).group(1)) * 1024  # type: ignore[union-attr]
     except (OSError, AttributeError):
         pass
-    try:  # no count of what is free: half of what there is
+    try:  # free memory is unknown: half of the installed memory
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
     except (AttributeError, ValueError, OSError):
         return 2 * 2**30
 
 
 def parse_memory_limit(value: Any) -> int:
-    """Return bytes: of "2GB", a number, a fraction of what is free, or None for half of that."""
+    """Return a memory limit in bytes.
+
+    Parameters
+    ----------
+    value : str, int, float or None
+        A size such as "2GB", a number of bytes, or a fraction of the free memory; None means half
+        of the free memory.
+    """
     if value is None:
         return free_memory() // 2
     if isinstance(value, str):
@@ -106,12 +119,35 @@ def parse_memory_limit(value: Any) -> int:
 
 @dataclass(frozen=True)
 class Shape:
-    """What determines the memory of a fit: rows, features, centers, label columns, and so on.
+    """The sizes on which the memory and the time of a fit depend.
 
-    ``fold_parts`` counts the Gram matrices that are summed in one pass, and ``problems`` the
-    solvers that share a sweep: both are 1 for a plain fit. ``sample`` says which rows stand for all
-    in the Gram matrix, if not all do, ``hessians`` whether label columns have Hessians, and
-    ``subsample`` on how many rows Newton's method begins.
+    Attributes
+    ----------
+    rows, features, centers : int
+        The number of rows, of columns of X, and of centers.
+    columns : int
+        Label columns: 1 for two classes, else one per class.
+    itemsize : int
+        Bytes of one feature value.
+    weighted : bool
+        Whether rows have weights.
+    quantiles : bool
+        Whether the survey estimates quantiles.
+    unit_bytes : int
+        Bytes of the largest unit that is decoded at once, such as a row group of a file; 0 for
+        rows in memory.
+    fold_parts : int
+        Gram matrices that are summed in one pass; 1 for a plain fit.
+    problems : int
+        Problems that share a sweep; 1 for a plain fit.
+    hessians : bool
+        Whether each label column has a Hessian.
+    subsample : int
+        Rows of the subsample on which Newton's method begins; 0 if it begins on all rows.
+    sample : Sample or None
+        The sample from which the Gram matrix is estimated; None if it is that of all rows.
+    sparse : bool
+        Whether the rows are sparse.
     """
 
     rows: int
@@ -150,22 +186,24 @@ class Shape:
 
 @dataclass(frozen=True)
 class Execution:
-    """How the passes over the rows are executed; the model does not depend on the first three.
+    """How the passes over the rows are executed.
+
+    The model does not depend on ``threads``, ``in_flight``, ``spill`` and ``keep_features``.
 
     Attributes
     ----------
     threads : int
-        Threads over shards.
+        Threads that process shards.
     in_flight : int
-        Shards that are read or computed at once, at most.
+        The maximal number of shards that are read or computed at once.
     spill : bool
-        Whether the state of the rows lies in a temporary file.
+        Whether the per-row state is in a temporary file.
     keep_features : bool
         Whether the features are kept in memory from the first sweep on.
     compiled : bool
         Whether the compiled loops are used.
     float64 : bool
-        Whether features are float64 also of float32 rows.
+        Whether features are float64 even if the rows are float32.
     """
 
     threads: int = 1
@@ -181,98 +219,150 @@ SERIAL = Execution()
 
 
 def state_bytes(shape: Shape) -> int:
-    """Return the size of the solver's per-row state."""
+    """Return the bytes of the per-row state of all problems."""
     return 8 * shape.rows * shape.columns * shape.problems
 
 
-def stored_bytes(shape: Shape) -> int:
-    """Return the size of all features."""
+def features_bytes(shape: Shape) -> int:
+    """Return the bytes of the features of all rows."""
     return shape.rows * shape.centers * shape.itemsize
 
 
 def sample_bytes(shape: Shape, rows: int) -> int:
-    """Return the size of the rows that stand for all; sparse ones are taken to be mostly zero."""
+    """Return the bytes of so many sampled rows; sparse ones are assumed to be mostly zero."""
     row = shape.features * shape.itemsize // (8 if shape.sparse else 1)
-    return 2 * rows * (row + 8)  # in parts, and their pieces
+    return 2 * rows * (row + 8)  # the parts of each shard, and their concatenation
 
 
 def tree_levels(n_shards: int) -> int:
-    """Return how many partial sums over shards a tree of them keeps."""
+    """Return how many partial sums a tree over so many shards holds at once."""
     return 1 + int(np.log(max(n_shards, 2)) / np.log(FAN_IN))
 
 
 def peak_bytes(
     shape: Shape, execution: Execution, *, shard_rows: int | None = None, sums: int | None = None
 ) -> int:
-    """Return the most that a fit holds at once, beside its input.
+    """Return the most bytes that a fit holds at once, beside its input.
 
-    The rows of the largest shard, and how many sums over shards are kept, follow from the number
-    of rows, unless these are but some rows of a larger fit.
+    Parameters
+    ----------
+    shape : Shape
+        The sizes of the fit.
+    execution : Execution
+        How it is executed.
+    shard_rows : int, optional
+        The rows of the largest shard; by default as in a fit of ``shape.rows`` rows. A worker
+        passes it, whose rows are some of those of a larger fit.
+    sums : int, optional
+        How many partial sums over shards are held at once; by default likewise.
     """
     shards = shard_spans(shape.rows)
     shard_rows = shard_rows or max(stop - start for start, stop in shards)
-    n, d, columns = shape.centers, shape.features, shape.columns * shape.problems
-    square = 8 * n * (n + shape.columns)
     waiting = execution.in_flight + (sums or tree_levels(len(shards)))
-
-    kept = shape.rows * (1 + (8 if shape.weighted else 0) + (4 if shape.fold_parts > 1 else 0))
-    kept += 0 if execution.spill else state_bytes(shape)
-    kept += stored_bytes(shape) if execution.keep_features else 0
-    # Rows that arrive in files: a unit in hand, the next one, about as much again to decode it,
-    # what Arrow's allocator keeps, and the shards cut from them. Four units fit what was measured.
+    # Files: a decoded unit, the next one, about as much again to decode it, what Arrow's allocator
+    # keeps, and the shards cut from them. Four units agree with measurements.
     reading = 4 * shape.unit_bytes
     if shape.unit_bytes:
-        reading += execution.in_flight * shard_rows * d * shape.itemsize
-    per_thread = min(BLOCK_BUFFERS, 64 * shard_rows * (n + d))
-    per_thread += 8 * n * min(2048, shard_rows)
-    per_thread += 80 * columns * min(max(1024, min(2**17 // columns, 8192)), shard_rows)
-    survey = 4 * shape.rows + waiting * 8 * n * d
+        reading += execution.in_flight * shard_rows * shape.features * shape.itemsize
+    per_thread = _thread_bytes(shape, shard_rows)
+    phase = max(
+        _survey_bytes(shape, execution, waiting),
+        _gram_bytes(shape, execution, waiting, per_thread),
+        _solve_bytes(shape, execution, waiting, per_thread),
+    )
+    return int(_permanent_bytes(shape, execution) + reading + phase)
+
+
+def _permanent_bytes(shape: Shape, execution: Execution) -> int:
+    """Return what is held from the survey to the end: labels, weights, state, kept features."""
+    kept = shape.rows * (1 + (8 if shape.weighted else 0) + (4 if shape.fold_parts > 1 else 0))
+    kept += 0 if execution.spill else state_bytes(shape)
+    kept += features_bytes(shape) if execution.keep_features else 0
+    if shape.subsample:
+        columns = shape.columns * shape.problems
+        kept += sample_bytes(shape, shape.subsample) + 16 * columns * shape.subsample
+    return kept
+
+
+def _thread_bytes(shape: Shape, shard_rows: int) -> float:
+    """Return what a thread holds while it computes features and their sums."""
+    n, columns = shape.centers, shape.columns * shape.problems
+    found = min(BLOCK_BUFFER_BYTES, 64 * shard_rows * (n + shape.features))
+    found += 8 * n * min(2048, shard_rows)  # shard_features.GRAM_BLOCK_ROWS
+    # The rows of a sweep's block, as in shards.py, with ten numbers per column.
+    return found + 80 * columns * min(max(1024, min(2**17 // columns, 8192)), shard_rows)
+
+
+def _square_bytes(shape: Shape) -> int:
+    """Return the bytes of a Gram matrix and A'y."""
+    return 8 * shape.centers * (shape.centers + shape.columns)
+
+
+def _survey_bytes(shape: Shape, execution: Execution, waiting: int) -> int:
+    """Return what the survey holds: labels, candidate centers, blocks of rows, sketches."""
+    d = shape.features
+    survey = 4 * shape.rows + waiting * 8 * shape.centers * d
     survey += execution.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
     if shape.quantiles:
         survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)
-    gram = execution.threads * (per_thread + square) + waiting * square * shape.fold_parts
-    if shape.sample is not None:
-        gram = execution.threads * (per_thread + 8 * n * PANEL[1])
-        gram += max(shape.fold_parts, 2) * square  # or that of the first sample, with its factor
-        gram += sample_bytes(shape, shape.sample.first + shape.sample.second) + 8 * n * panel_rows(
-            n
-        )
-    solve = (shape.fold_parts + 1 + shape.problems) * square + execution.threads * per_thread
-    solve += waiting * 8 * n * (columns - 1)
-    if (
-        shape.hessians
-    ):  # coordinates, and for each column a Hessian, its inverse and what makes them
+    return survey
+
+
+def _gram_bytes(shape: Shape, execution: Execution, waiting: int, per_thread: float) -> float:
+    """Return what the pass that forms or estimates the Gram matrix holds."""
+    n, square, sample = shape.centers, _square_bytes(shape), shape.sample
+    if sample is None:
+        return execution.threads * (per_thread + square) + waiting * square * shape.fold_parts
+    gram = execution.threads * (per_thread + 8 * n * MAX_PANEL_COLUMNS)
+    gram += max(shape.fold_parts, 2) * square  # two: that of the first sample, with its factor
+    return gram + sample_bytes(shape, sample.first + sample.second) + 8 * n * panel_rows(n)
+
+
+def _solve_bytes(shape: Shape, execution: Execution, waiting: int, per_thread: float) -> float:
+    """Return what the iterations hold: Gram matrices, factors, sums, and Hessians if any."""
+    n, columns = shape.centers, shape.columns * shape.problems
+    solve = (shape.fold_parts + 1 + shape.problems) * _square_bytes(shape)
+    solve += 8 * n * waiting * (columns - 1)
+    if shape.hessians:  # coordinates, and per column a Hessian, its inverse and their partial sums
         solve += 8 * n * n * (shape.problems + 2 * columns + 2 + execution.threads + waiting)
-    if shape.subsample:
-        kept += sample_bytes(shape, shape.subsample) + 16 * columns * shape.subsample
-    return int(kept + reading + max(survey, gram, solve))
+    return solve + execution.threads * per_thread
 
 
 def fit_in(limit: int, shape: Shape, threads: int, *, keep_features: bool = False) -> Execution:
-    """Return the fastest way to work within ``limit`` bytes, or raise with the knob to turn.
+    """Return the fastest execution of a fit within a memory limit.
 
-    ``keep_features`` says that keeping them pays, which is done where they take a small share.
+    Parameters
+    ----------
+    limit : int
+        The memory limit, in bytes.
+    shape : Shape
+        The sizes of the fit.
+    threads : int
+        The maximal number of threads.
+    keep_features : bool
+        Whether keeping features in memory saves time. They are kept if they need at most
+        ``MAX_KEPT_FEATURES_SHARE`` of the limit.
+
+    Raises
+    ------
+    MemoryError
+        If no execution fits; the message says which parameter to change.
     """
-    for execution in _choices(threads):
+    for execution in _executions(threads):
         if peak_bytes(shape, execution) <= limit:
-            return _keeping(limit, shape, execution) if keep_features else execution
-    least = peak_bytes(shape, Execution(1, 1, spill=True))
+            return _with_kept_features(limit, shape, execution) if keep_features else execution
+    smallest = Execution(1, 1, spill=True)
+    least = peak_bytes(shape, smallest)
     n = shape.centers
-    while n > 1 and peak_bytes(replace(shape, centers=n), Execution(1, 1, spill=True)) > limit:
+    while n > 1 and peak_bytes(replace(shape, centers=n), smallest) > limit:
         n = n * 9 // 10
     remedy = f"Set memory_limit to {megabytes(least)} or more"
-    if peak_bytes(replace(shape, centers=n), Execution(1, 1, spill=True)) <= limit:
+    if peak_bytes(replace(shape, centers=n), smallest) <= limit:
         remedy += f", or n_centers to {n} or less"
     raise MemoryError(
         f"This fit needs {megabytes(least)} at the least ({shape.rows:,} rows, {shape.features} "
         f"features, {shape.centers} centers), but memory_limit allows {megabytes(limit)}. {remedy}."
     )
-
-
-def _keeping(limit: int, shape: Shape, execution: Execution) -> Execution:
-    keeping = replace(execution, keep_features=True)
-    small = stored_bytes(shape) <= STORED_SHARE * limit
-    return keeping if small and peak_bytes(shape, keeping) <= limit else execution
 
 
 def fit_problems(
@@ -284,26 +374,41 @@ def fit_problems(
     *,
     keep_features: bool = False,
 ) -> tuple[Execution, int]:
-    """Return how to execute, and how many candidates of ``per_candidate`` problems to advance.
+    """Return the fastest execution of a search, and how many candidates it advances at once.
 
-    Fewer threads come before fewer candidates, and a spilled state last, with one candidate.
+    First the number of threads is reduced, then that of candidates; the state is spilled only
+    with a single candidate.
+
+    Parameters
+    ----------
+    limit : int
+        The memory limit, in bytes.
+    shape : Shape
+        The sizes of the fit, but for ``problems``.
+    per_candidate : int
+        Problems of each candidate.
+    wanted : int
+        The maximal number of candidates.
+    threads : int
+        The maximal number of threads.
+    keep_features : bool
+        As in ``fit_in``.
     """
     candidates = max(wanted, 1)
     while candidates > 1:
         wide = replace(shape, problems=candidates * per_candidate)
-        for execution in _choices(threads):
+        for execution in _executions(threads):
             if not execution.spill and peak_bytes(wide, execution) <= limit:
-                return (
-                    _keeping(limit, wide, execution) if keep_features else execution
-                ), candidates
+                if keep_features:
+                    execution = _with_kept_features(limit, wide, execution)
+                return execution, candidates
         candidates = -(-candidates // 2)
-    return fit_in(
-        limit, replace(shape, problems=per_candidate), threads, keep_features=keep_features
-    ), 1
+    one = replace(shape, problems=per_candidate)
+    return fit_in(limit, one, threads, keep_features=keep_features), 1
 
 
-def _choices(threads: int) -> list[Execution]:
-    """Return ways to work, fastest first: fewer shards in flight, then a spilled state."""
+def _executions(threads: int) -> list[Execution]:
+    """Return the executions to try, fastest first: a spilled state is the last resort."""
     counts = sorted({threads, max(1, threads // 2), 1}, reverse=True)
     return [
         Execution(t, flight, spill)
@@ -313,8 +418,15 @@ def _choices(threads: int) -> list[Execution]:
     ]
 
 
+def _with_kept_features(limit: int, shape: Shape, execution: Execution) -> Execution:
+    """Return the execution with features kept in memory, if they fit; else as it is."""
+    keeping = replace(execution, keep_features=True)
+    small = features_bytes(shape) <= MAX_KEPT_FEATURES_SHARE * limit
+    return keeping if small and peak_bytes(shape, keeping) <= limit else execution
+
+
 def megabytes(size: float) -> str:
-    """Return a size as text, in MB below a gigabyte and in GB above."""
+    """Return a number of bytes as text, in MB below a gigabyte and in GB above."""
     if size < 1e7:
         return f"{size / 1e6:,.2f} MB"
     return f"{size / 1e6:,.0f} MB" if size < 1e9 else f"{size / 1e9:,.2f} GB"

@@ -1,7 +1,8 @@
-"""The compiled loops, where numba is there and the work is worth it; NumPy does the rest.
+"""The loops that numba compiles: when they are used, and a class to call them with arrays.
 
-Whether they are used depends on the shape of a fit alone, and so do its bits: numba's loops and
-NumPy's differ in rounding.
+They are used if numba is installed and the fit is large enough; otherwise NumPy does the same work.
+The choice depends on the sizes of a fit alone, since the two differ in rounding: so the model does
+not depend on anything else.
 """
 
 from __future__ import annotations
@@ -19,39 +20,51 @@ from polysift.features.feature_map import BlockFeatures
 from polysift.runtime.parallel import Workspace, block_spans
 from polysift.runtime.types import BoolArray, FloatArray
 
-WORTHWHILE = 10**9
-"""Feature evaluations of a whole fit from which on compiling, a second or two, pays."""
+MIN_COMPILED_EVALUATIONS = 10**9
+"""Feature evaluations of a whole fit that are worth compiling the loops, a second or two."""
 
-PRODUCT_BYTES = 2**19
-"""The products of a block of rows with the centers, where BLAS computes them."""
+BLAS_PRODUCT_BYTES = 2**19
+"""Bytes of the products X C of a block of rows with the centers, where BLAS computes them."""
 
-MANY_PASSES = 100
-"""The passes of a typical long fit."""
+MAX_COUNTED_PASSES = 100
+"""Passes that are counted at most: a fit may stop long before max_iter."""
 
-_setting: bool | None = None
+_forced: bool | None = None
+"""Whether ``enabled`` overrules the choice by size."""
 
 
 def installed() -> bool:
-    """Return whether numba is there."""
+    """Return whether numba is installed."""
     return find_spec("numba") is not None
 
 
 def worthwhile(rows: int, n_centers: int, passes: int) -> bool:
-    """Return whether a fit of at most so many passes over the rows uses the compiled loops."""
-    if _setting is not None:
-        return _setting and installed()
-    return rows * n_centers * min(passes, MANY_PASSES) >= WORTHWHILE and installed()
+    """Return whether a fit uses the compiled loops.
+
+    Parameters
+    ----------
+    rows, n_centers : int
+        The sizes of the fit.
+    passes : int
+        Passes over the rows at most.
+    """
+    if _forced is not None:
+        return _forced and installed()
+    return (
+        rows * n_centers * min(passes, MAX_COUNTED_PASSES) >= MIN_COMPILED_EVALUATIONS
+        and installed()
+    )
 
 
 @contextmanager
 def enabled(setting: bool = True) -> Iterator[None]:
-    """Use the compiled loops for work of any size, or for none: for tests and benchmarks."""
-    global _setting
-    before, _setting = _setting, setting
+    """Use the compiled loops for fits of any size, or for none: for tests and benchmarks."""
+    global _forced
+    before, _forced = _forced, setting
     try:
         yield
     finally:
-        _setting = before
+        _forced = before
 
 
 def disabled() -> AbstractContextManager[None]:
@@ -64,29 +77,29 @@ class CompiledRows:
 
     Attributes
     ----------
-    most_rows : int
-        How many rows to pass at once: few enough for the cache when they are scaled.
+    max_rows : int
+        How many rows to pass at most, so that the scaled rows fit the cache.
     block_rows : int or None
-        The rows of the blocks in which features are computed, where their borders reach the last
-        bit.
+        The rows of the blocks in which features are computed, where BLAS computes the products and
+        its rounding depends on them; else None.
     """
 
     def __init__(self, features: BlockFeatures) -> None:
-        from polysift.engine import compiled_loops  # imported late: numba takes half a second
+        from polysift.engine import compiled_loops  # imported late: numba needs half a second
 
         self._kernels: Any = compiled_loops
         self._features = features
         self._n, d = features.map.n_centers, len(features.C1) - 1
         self._walk = compiled_loops.walk(d, features.map.degree)
         self._tile = compiled_loops.tile_rows(self._n, features.dtype.itemsize)
-        self._by_blas = d > compiled_loops.UNROLLED
-        rows = PRODUCT_BYTES // (self._n * features.dtype.itemsize)
+        self._by_blas = d > compiled_loops.MAX_UNROLLED_COLUMNS
+        rows = BLAS_PRODUCT_BYTES // (self._n * features.dtype.itemsize)
         self._product_rows = int(np.clip(rows // 8 * 8, 64, 2048))
         self._work = Workspace()
-        self.most_rows = int(np.clip(2**17 // (d + 1), 256, 8192))
+        self.max_rows = int(np.clip(2**17 // (d + 1), 256, 8192))
         self.block_rows = self._product_rows if self._by_blas else None
         if self.block_rows is not None:
-            self.most_rows = max(self.most_rows // self.block_rows, 1) * self.block_rows
+            self.max_rows = max(self.max_rows // self.block_rows, 1) * self.block_rows
 
     def features(self, block: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Return the features of dense rows, in ``out`` or in this thread's scratch space."""
@@ -95,7 +108,7 @@ class CompiledRows:
             out = self._work.array("block", (len(block), self._n), dtype)
         rows = (none,) * 3
         X, columns = self._scaled(block), (none.astype(dtype), none)
-        self._go(self._kernels.FEATURES, X, out, columns, rows, (1.0, 1.0, none))
+        self._run(self._kernels.FEATURES, X, out, columns, rows, (1.0, 1.0, none))
         return out
 
     def sweep(
@@ -110,16 +123,16 @@ class CompiledRows:
         update: ColumnUpdates,
         sums: Any,
     ) -> None:
-        """Move the state t of rows for one column, and add to ``sums``.
+        """Update the state t of rows for one column, and add to ``sums``.
 
         ``stored`` holds the rows' features if there is no block, and otherwise receives them;
         ``absent`` are rows of no weight.
         """
-        rows = _each(counts, t.shape)[:, 0], t[:, 0], y[:, 0]
+        rows = _multiplicities(counts, t.shape)[:, 0], t[:, 0], y[:, 0]
         X, columns = self._rows(block, absent), (u[:, 0], sums.r[:, 0])
         task = getattr(self._kernels, f"{update.loss.name}_{update.task}".upper())
         arguments = update.compiled_arguments()
-        self._go(task, X, stored, columns, rows, arguments)
+        self._run(task, X, stored, columns, rows, arguments)
         update.add_compiled(sums, arguments[-1])
 
     def product(
@@ -134,9 +147,9 @@ class CompiledRows:
     ) -> None:
         """Add A' Omega A p to r for one column p; the rest is as in ``sweep``."""
         none = np.empty(0)
-        rows = _each(counts, (n_rows, 1))[:, 0], none, none
+        rows = _multiplicities(counts, (n_rows, 1))[:, 0], none, none
         X, columns = self._rows(block, absent), (p[:, 0], r[:, 0])
-        self._go(self._kernels.PRODUCT, X, stored, columns, rows, (1.0, 1.0, none))
+        self._run(self._kernels.PRODUCT, X, stored, columns, rows, (1.0, 1.0, none))
 
     def _scaled(self, block: FloatArray) -> FloatArray:
         """Return rows as ``BlockFeatures.rows`` does; NumPy is slow where rows are short."""
@@ -153,7 +166,7 @@ class CompiledRows:
             X[absent, :-1] = 0.0  # such rows were not surveyed, and may overflow
         return X
 
-    def _go(
+    def _run(
         self,
         task: int,
         X: FloatArray | None,
@@ -162,10 +175,10 @@ class CompiledRows:
         rows: tuple[FloatArray, ...],
         rest: tuple[Any, ...],
     ) -> None:
-        """Run the loop that suits: over features that are there, or computed from X."""
+        """Run a loop over kept features Z, or over features computed from X (into Z, if given)."""
         C, tile, dtype = self._features.C1, self._tile, self._features.dtype
         m = len(X) if X is not None else len(rows[0])
-        # Sums go to float64 at the end of a block, so its borders count also where Z is there.
+        # Sums are added in float64 at the end of a block: with Z given, use the same blocks.
         for lo, hi in block_spans((0, m), self._product_rows if self._by_blas else m):
             part = slice(lo, hi)
             own = (array[part] for array in rows)
@@ -188,14 +201,14 @@ class CompiledRows:
         update: ColumnUpdates,
         sums: AdmmSums,
     ) -> FloatArray:
-        """Move the state t of many columns to the scores f, which become margins.
+        """Update the state t of many columns by the scores f, which become margins.
 
-        Returns the residuals, and adds to all of ``sums`` but r and the wrong rows.
+        Return the residuals, and add to all of ``sums`` but ``r`` and ``wrong``.
         """
         columns, (gamma, relax) = f.shape[1:], (getattr(update, n) for n in ("gamma", "relax"))
         residual, found = np.empty(f.shape, self._features.dtype), np.zeros((7, *columns))
         steps = (np.full(columns, value) for value in (gamma, relax))
-        each = _each(counts, f.shape)
+        each = _multiplicities(counts, f.shape)
         loop = getattr(self._kernels, f"{update.loss.name}_admm_columns")
         loop(f, t, y, each, *steps, residual, found)
         for name, value in zip(names_of(AdmmSums)[1:-1], found, strict=True):
@@ -203,10 +216,10 @@ class CompiledRows:
         return residual
 
 
-def _each(counts: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
-    """Return how often each row counts for each column, in an array of our own.
+def _multiplicities(counts: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
+    """Return the multiplicity of each row for each column, as a new array.
 
-    Numba would compile everything once more for arrays that must not be written to.
+    Numba would compile the loops again for read-only arrays.
     """
     each = np.ones(shape)
     if counts is not None:

@@ -1,4 +1,4 @@
-"""The loops of a sweep, compiled by numba: features, scores, the prox and the residual in one go.
+"""The loops of a sweep, compiled by numba: features, scores, the prox and the residual at once.
 
 A tile of a few rows is worked through while its features lie in the innermost caches; nothing else
 of a block's size is written to memory. There is one set of loops per degree and, where rows are
@@ -22,20 +22,20 @@ from polysift.engine.row_updates import MULTIPLIER_LEVELS
 from polysift.engine.sums import STEP_LENGTHS
 from polysift.runtime.types import FloatArray, IntArray
 
-UNROLLED = 16
-"""Rows of more columns than that are multiplied with the centers by BLAS, before the loop."""
+MAX_UNROLLED_COLUMNS = 16
+"""With more columns of X, BLAS multiplies rows with the centers, before the loop."""
 
 TILE_ROWS, TILE_BYTES = 32, 2**17
 """The most rows of a tile, and bytes of their features."""
 
 RESIDUAL_ROWS = 256
-"""Rows whose residuals are summed in the rows' dtype, before that goes to float64."""
+"""Rows whose residuals are summed in the rows' dtype, before they are added in float64."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(function: F) -> F:
-    """Compile a function on first use, and keep it on disk where there is a place for that."""
+    """Compile a function on first use, and cache it on disk if a folder is writable."""
     # Sums may be reordered and contracted, but NaN and infinity keep their meaning.
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     options["fastmath"] = {"reassoc", "contract", "nsz", "arcp"}
@@ -46,7 +46,7 @@ def compiled(function: F) -> F:
 
 
 def tile_rows(n: int, itemsize: int) -> int:
-    """Return the rows of a tile: by n and dtype alone, since borders reach the last bit."""
+    """Return the rows of a tile; rounding depends on it, so it depends on n and dtype alone."""
     return int(np.clip(TILE_BYTES // (n * itemsize) // 4 * 4, 4, TILE_ROWS))
 
 
@@ -152,7 +152,7 @@ def hinge_slope(t: float, step: float, delta: float) -> float:
 
 @compiled
 def hinge_curvature(t: float, delta: float, c: float, factor: float) -> float:
-    """Return ``Hinge.curvature`` of one margin, with a factor in the place of 2 delta."""
+    """Return ``Hinge.curvature`` of one margin, with a factor instead of 2 delta."""
     x = 1.0 - t
     r = np.sqrt(x * x + 4.0 * delta * delta)
     return factor * (1.0 - (2.0 * c - 1.0) * x / r) / r
@@ -175,7 +175,7 @@ def hinge_admm_column(
     a: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """Do as ``AdmmUpdate`` for one column.
+    """Compute the same as ``AdmmUpdate``, for one column.
 
     ``a`` receives the residuals, ``sums`` the statistics in the order of ``AdmmSums``.
     """
@@ -211,7 +211,7 @@ def hinge_admm_columns(
     a: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """Do as ``AdmmUpdate`` for many columns; margins stay in f, wrong rows are not counted."""
+    """Compute the same as ``AdmmUpdate``; f becomes margins, wrong rows are not counted."""
     rows, columns = f.shape
     for i in range(rows):
         for c in range(columns):
@@ -243,7 +243,7 @@ def hinge_newton_column(
     a: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """Do as ``NewtonUpdate`` for one column.
+    """Compute the same as ``NewtonUpdate``, for one column.
 
     ``a`` receives minus the slopes, ``sums`` the loss, the gap, the curvature, the wrong rows and
     the slopes along the step.
@@ -283,7 +283,7 @@ def hinge_newton_column(
 
 
 FEATURES, PRODUCT, HINGE_ADMM, HINGE_NEWTON = 0, 1, 2, 3
-"""What to do with the rows of a tile."""
+"""The tasks of ``walk``."""
 
 
 @compiled
@@ -300,7 +300,7 @@ def _visit(
     second: float,
     sums: FloatArray,
 ) -> None:
-    """Do the rest with a tile whose features A are there: scores, residuals, A' residuals."""
+    """Add the sums of a tile with features A: scores, residuals, A' times the residuals."""
     f, a = np.empty(len(A), A.dtype), np.empty(len(A), A.dtype)
     _scores(A, u, f)
     if task == HINGE_ADMM:
@@ -326,7 +326,7 @@ def walk_kept(
     second: float,
     sums: FloatArray,
 ) -> None:
-    """Do as ``walk`` with rows whose features Z were computed before."""
+    """Compute the same as ``walk``, from kept features Z."""
     part, since = np.zeros(Z.shape[1], Z.dtype), 0
     for lo in range(0, len(Z), tile):
         hi = min(lo + tile, len(Z))
@@ -342,20 +342,19 @@ def walk(d: int, degree: int) -> Callable[..., None]:
     """Return the loop over rows of d columns.
 
     It is called as ``walk(task, X, C, Z, tile, u, r, counts, t, y, first, second, sums)``.
-    FEATURES computes the features of the rows X into Z, which otherwise may also be room for a
-    single tile; PRODUCT adds A' Omega A u to r; the updates of a loss move the state t of the rows
-    and add to r and ``sums``, where ``first`` and ``second`` are gamma and relax, or delta and
-    line. Where d is more than ``UNROLLED``, Z holds the products X C of all rows.
+    FEATURES computes the features of the rows X into Z, which for other tasks may also have the
+    rows of a single tile; PRODUCT adds A' Omega A u to r; the updates of a loss update the state t
+    of the rows and add to r and ``sums``, where ``first`` and ``second`` are gamma and relax, or
+    delta and line. If d exceeds ``MAX_UNROLLED_COLUMNS``, Z holds the products X C of all rows.
     """
-    return _walk(d if d <= UNROLLED else 0, degree)
+    return _walk(d if d <= MAX_UNROLLED_COLUMNS else 0, degree)
 
 
 @cache
 def _walk(d: int, degree: int) -> Callable[..., None]:
     """Compile the loop; with d = 0 it finds the products in Z.
 
-    Only numbers may come from outside, and not functions: with those numba would not find again
-    what it keeps on disk.
+    The closure may hold numbers only: with functions numba would not find its cache on disk.
     """
     digits = bin(degree)[3:]  # after the leading one: square, and multiply where there is a one
     steps, ones = len(digits), int(digits or "0", 2)

@@ -1,4 +1,4 @@
-"""What all parts of a fit work with: a backend, threads, and who is told of the progress."""
+"""The context of a fit: its backend, execution, threads, progress monitor and checkpoint."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from polysift.runtime.progress import Monitor
 
 @dataclass(frozen=True)
 class FitContext:
-    """What a fit works with; passed whole to whatever makes or runs an engine.
+    """What all parts of a fit share; passed whole to functions that open or use an engine.
 
     Attributes
     ----------
     monitor : Monitor
-        Receives progress; knows the time limit.
+        Receives the progress, and checks the time limit.
     backend : Backend
-        Where the passes over the rows are done.
+        Executes the passes over the rows.
     checkpoint : Checkpoint or None
         Where states are saved.
     execution : Execution
@@ -42,12 +42,12 @@ class FitContext:
 
     @contextmanager
     def executing(self, execution: Execution) -> Iterator[FitContext]:
-        """Give this context with another execution, whose threads end with the block."""
+        """Yield this context with another execution, whose threads end with the block."""
         with Pool(execution.threads, execution.in_flight) as pool:
             yield replace(self, execution=execution, pool=pool)
 
     def engine(self, data: TrainingSet, feature_map: FeatureMap, suffix: str = "") -> FullEngine:
-        """Return an engine, whose states are saved under names with ``suffix``."""
+        """Return an engine; states in the checkpoint have names that end in ``suffix``."""
         return self.backend.engine(
             data,
             feature_map,

@@ -1,12 +1,12 @@
-"""What solvers know of the data: an engine, which adds up sums over the rows.
+"""The interface between solvers and data: an engine, which computes sums over the rows.
 
 Let A be the m x n matrix of features, y the labels and omega the weights. An engine holds a state
 of one float64 per row, label column and problem, which a sweep updates (``row_updates``). Engines
-differ only in who adds up the shards: the threads of this process (``local``), or workers
+differ only in what processes the shards: the threads of this process (``local``), or workers
 (``cluster``).
 
-The ADMM and the loop need an ``Engine``. Where a sample stands for the Gram matrix, a solver needs
-a ``SamplingEngine``, and Newton's method a ``CurvatureEngine``. A backend opens all of them.
+The ADMM and the loop need an ``Engine``. With a sampled Gram matrix a solver needs a
+``SamplingEngine``, and Newton's method a ``CurvatureEngine``. A backend opens all of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Engine(Protocol):
         """Return the sums that do not depend on u, for each fold part."""
 
     def sweep(self, problems: Sequence[Problem], u: FloatArray) -> Any:
-        """Visit every row with new coefficients, (n, K per problem), and update its state."""
+        """Update the state of every row by new coefficients (n, K per problem); return the sums."""
 
     def scores(self, problems: Sequence[Problem], coefficients: list[FloatArray]) -> FloatArray:
         """Return the scores of every row by the coefficients (n, K per problem) of its fold."""
@@ -46,43 +46,43 @@ class Engine(Protocol):
         """One number per row and column, K of them for each problem."""
 
     def begin(self, n_problems: int) -> None:
-        """Make a state for so many problems: t = 1, that is v = y and w = 0."""
+        """Allocate the state of ``n_problems`` problems, with t = 1: v = y and w = 0."""
 
     def keep(self, problems: Sequence[int]) -> None:
-        """Drop the state of all other problems."""
+        """Keep the state of these problems, by their indices, and drop that of all others."""
 
     def saved(self, checkpoint: Checkpoint, name: str) -> None:
         """Note that the state has been saved under this name."""
 
 
 class SamplingEngine(Engine, Protocol):
-    """What a sampled Gram matrix, or a start on some of the rows, needs beside."""
+    """An engine that also samples rows: for a sampled Gram matrix, or a start on a subsample."""
 
     def pick(self, draw: Draw) -> Picked:
-        """Return the rows of a sample, and what its draw adds up over all rows."""
+        """Return the rows of a sample, and the sums of its draw over all rows."""
 
     def features(self, X: Block, out: FloatArray) -> None:
-        """Write the features of a few rows into a float64 array; threads may do so at once."""
+        """Write the features of a few rows into a float64 array; this is thread-safe."""
 
     def product(self, problems: Sequence[Problem], P: FloatArray) -> FloatArray:
-        """Return A' Omega A P, each problem's columns (n, K) by its own rows; no state changes."""
+        """Return A' Omega A P, each problem's columns (n, K) over its own rows; keeps the state."""
 
 
 class CurvatureEngine(Engine, Protocol):
-    """What Newton's method needs beside."""
+    """An engine that also computes Hessians, for Newton's method."""
 
     def curvature(
         self, problem: Problem, number: int, k: int, least: float, T: FloatArray
     ) -> FloatArray:
         """Return T'A' D A T, with D the curvature of the rows in a problem's k-th column.
 
-        The problem is the ``number``-th of those that sweep. Of rows less curved than ``least``
-        some are drawn, and stand for the others. T is upper triangular.
+        The problem is the ``number``-th of the last sweep. Rows of a curvature less than ``least``
+        are sampled, and weighted accordingly. T is upper triangular.
         """
 
 
 class FullEngine(SamplingEngine, CurvatureEngine, Protocol):
-    """What a backend opens: an engine for every solver, and a measure of its speed."""
+    """An engine for every solver, which also measures its speed: what a backend opens."""
 
     def sweep_seconds(self) -> float:
-        """Return the time that a sweep of one problem takes, measured on a few rows."""
+        """Return the seconds of a sweep of one problem, measured on a few rows."""

@@ -1,4 +1,4 @@
-"""The engine on one machine: sums over the rows by threads over shards."""
+"""The engine on one machine: threads process shards of rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from polysift.runtime.types import Block, FloatArray
 T = TypeVar("T")
 
 MIN_SHARD_FEATURES = 2**18
-"""Features of a shard, times columns of coefficients, from which on threads share a pass."""
+"""Features of a shard times columns of coefficients: with fewer, one thread does a pass."""
 
 
 class LocalEngine:
@@ -41,13 +41,13 @@ class LocalEngine:
     pool : Pool
         The threads.
     execution : Execution
-        How to keep state and features, and which loops to use.
+        Whether state is spilled and features are kept, and whether loops are compiled.
     monitor : Monitor, optional
-        Told of the shards done.
+        Receives the shards that are done.
     checkpoint : Checkpoint, optional
-        Where the Gram matrix is saved while it grows, as the state "gram" with ``suffix``.
+        Where the partial Gram matrix is saved, as the state "gram" with ``suffix``.
     suffix : str
-        Tells the states of one engine from another's.
+        Distinguishes the states of several engines in one checkpoint.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class LocalEngine:
         return growing.result()
 
     def pick(self, draw: Draw) -> Picked:
-        """Return the rows of a sample, and what its draw adds up over all rows."""
+        """Return the rows of a sample, and the sums of its draw over all rows."""
         spans = self._work.spans()
         work = self._features_per_pass
         parts = self._pool.map(
@@ -97,12 +97,12 @@ class LocalEngine:
         return tree_sum(self._watch("sample", spans, parts), Picked.add)
 
     def product(self, problems: Sequence[Problem], P: FloatArray) -> FloatArray:
-        """Return A' Omega A P, each problem's columns (n, K) by its own rows; no state changes."""
+        """Return A' Omega A P, each problem's columns (n, K) over its own rows; keeps the state."""
         table = Problems(problems, self._data.n_columns)
         parts = self._pool.map(
             lambda item: self._work.product(item, table, P),
             self._items(),
-            **self._how(table.n_columns),
+            **self._schedule(table.n_columns),
         )
         return tree_sum(self._watch("product", self._data.shards, parts), operator.add)
 
@@ -117,33 +117,33 @@ class LocalEngine:
             t = np.asarray(self.state[slice(*item[0]), column])
             return self._work.curvature(item, table, k, least, t, T)
 
-        parts = self._pool.map(visit, self._items(), **self._how(1))
+        parts = self._pool.map(visit, self._items(), **self._schedule(1))
         return tree_sum(self._watch("curvature", self._data.shards, parts), operator.iadd)
 
     def begin(self, n_problems: int) -> None:
-        """Make a state for so many problems: t = 1, that is v = y and w = 0."""
+        """Allocate the state of ``n_problems`` problems, with t = 1: v = y and w = 0."""
         self.state = new_state((len(self.state), n_problems * self._data.n_columns), self._spill)
 
     def keep(self, problems: Sequence[int]) -> None:
-        """Drop the state of all other problems."""
+        """Keep the state of these problems, by their indices, and drop that of all others."""
         K, m = self._data.n_columns, len(self.state)
         columns = [problem * K + k for problem in problems for k in range(K)]
         if len(columns) == self.state.shape[1]:
             return
-        flat = self.state.reshape(-1)  # packed in place: what is written lies before what is read
+        flat = self.state.reshape(-1)  # packed in place: writes never overtake reads
         for lo, hi in block_spans((0, m), 2**16):
             kept = self.state[lo:hi, columns]
             flat[lo * len(columns) : hi * len(columns)] = kept.reshape(-1)
         self.state = flat[: m * len(columns)].reshape(m, len(columns))
 
     def sweep(self, problems: Sequence[Problem], u: FloatArray) -> Any:
-        """Visit every row with new coefficients, (n, K per problem), and update its state."""
+        """Update the state of every row by new coefficients (n, K per problem); return the sums."""
         table = Problems(problems, self._data.n_columns)
 
         def visit(item: Item) -> SweepSums:
             return self._work.sweep(item, table, u, self.state[slice(*item[0])])
 
-        parts = self._pool.map(visit, self._items(), **self._how(table.n_columns))
+        parts = self._pool.map(visit, self._items(), **self._schedule(table.n_columns))
         return tree_sum(self._watch("sweep", self._data.shards, parts), SweepSums.add)
 
     def scores(self, problems: Sequence[Problem], coefficients: list[FloatArray]) -> FloatArray:
@@ -161,36 +161,32 @@ class LocalEngine:
         return out
 
     def sweep_seconds(self) -> float:
-        """Return the time that a sweep of one problem takes, measured on the first shard."""
+        """Return the seconds of a sweep of one problem, measured on the first shard."""
         span = self._data.shards[0]
         item = next(self._data.source.parts([span]))
         K, n = self._data.n_columns, self._work.n_centers
-        table, u, state = (
-            Problems([Problem(n)], K),
-            np.zeros((n, K)),
-            np.ones((span[1], K)),
-        )
-        self._work.sweep(item, table, u, state)  # the first touch of the buffers is not the rule
+        table, u, state = Problems([Problem(n)], K), np.zeros((n, K)), np.ones((span[1], K))
+        self._work.sweep(item, table, u, state)  # untimed: it allocates the buffers
         began = perf_counter()
         self._work.sweep(item, table, u, state)
         seconds = perf_counter() - began
         return seconds * self._data.source.n_rows / (span[1] - span[0]) / self._pool.n_threads
 
-    def _how(self, columns: int) -> dict[str, int]:
-        """Return how shards are given to threads: several at a time, where rows are at hand.
+    def _schedule(self, columns: int) -> dict[str, int]:
+        """Return the arguments of ``Pool.map`` for a pass with so many columns.
 
-        Between two shards a thread needs the interpreter. Where a shard is little work, threads
-        would wait for one another, and one of them is faster.
+        Between two shards a thread needs the interpreter lock. So rows in memory are processed
+        several shards at a time, and by one thread where shards are little work.
         """
         work, shards = self._features_per_pass, len(self._data.shards)
-        if self._data.source.unit_bytes:  # while one computes, another reads
+        if self._data.source.unit_bytes:  # files: one thread reads while another computes
             return {"work": work}
         if work * columns < MIN_SHARD_FEATURES * shards:
             return {"work": 0}
         return {"work": work, "together": max(1, shards // (8 * self._pool.n_threads))}
 
     def _items(self) -> Iterable[Item]:
-        """Return the shards; where all features are kept, without their rows."""
+        """Return the shards, without their rows if all features are kept."""
         if self._work.all_kept():
             return [(span, None) for span in self._data.shards]
         return self._data.source.parts()
@@ -200,11 +196,11 @@ class LocalEngine:
         return self._monitor.watch(phase, sum(rows), zip(rows, parts, strict=True))
 
     def saved(self, checkpoint: Checkpoint, name: str) -> None:
-        """Note that the state has been saved: it is safe here anyway."""
+        """Do nothing: the state cannot be lost while this process lives."""
 
 
 def features_of(data: TrainingSet, feature_map: FeatureMap) -> Callable[[Block, FloatArray], None]:
-    """Return what writes the features of rows of these data into a float64 array.
+    """Return a function that writes the features of rows into a float64 array.
 
     They are computed as in a sweep, in the dtype of the data.
     """
@@ -220,11 +216,11 @@ def features_of(data: TrainingSet, feature_map: FeatureMap) -> Callable[[Block, 
 
 
 def new_state(shape: tuple[int, int], spill: bool) -> FloatArray:
-    """Return a state of ones, in memory or in a file that nobody else sees."""
+    """Return a state of ones, in memory or in an unnamed temporary file."""
     if not spill or 0 in shape:
         return np.ones(shape)
     with tempfile.TemporaryFile(prefix="polysift-") as file:
-        try:  # written, not only mapped: a full disk is an error here, and a crash in a map
+        try:  # written, not only mapped: a full disk raises here, but would crash a mapped write
             for lo, hi in block_spans((0, shape[0]), 2**16):
                 file.write(np.ones((hi - lo, shape[1])).data)
             file.flush()

@@ -1,8 +1,8 @@
 """Problems that one sweep over the rows advances together.
 
-A problem is one solver as the engine sees it: the leading centers it uses, the fold part that it
-leaves out, and how it updates the state of rows. Each problem has the K label columns of the data,
-side by side, so a sweep works on matrices with K columns per problem.
+A problem is what the engine knows of a solver: how many of the centers it uses, the fold part that
+it leaves out, and how it updates the state of rows. Each problem has the K label columns of the
+data, so a sweep works on matrices with K columns per problem, side by side.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class Problem:
     Attributes
     ----------
     n : int
-        It uses the first n centers.
+        The number of centers: it uses the first n.
     update : Update
-        What a sweep does to the state of its rows; all problems of a sweep have the same kind.
+        How a sweep updates the state of its rows; of the same class for all problems of a sweep.
     without : int or None
         The fold part that it does not learn from.
     """
@@ -38,21 +38,21 @@ class Problem:
 
 
 class Problems:
-    """Problems as columns.
+    """The columns of the problems of a sweep.
 
     Parameters
     ----------
     problems : sequence of Problem
-        The problems; neighbours with the same n share a matrix product.
+        The problems; consecutive ones with the same n share a matrix product.
     K : int
-        The label columns of each.
+        Label columns of each problem.
 
     Attributes
     ----------
     n_problems, K, n_columns : int
-        How many there are.
+        The number of problems, of label columns, and of columns in all.
     groups : list of (int, slice)
-        Runs of columns with the same n.
+        Runs of columns with the same n, each as n and its columns.
     update : ColumnUpdates
         The updates of all columns.
     """
@@ -75,7 +75,7 @@ class Problems:
     def multiplicities(
         self, weights: FloatArray | None, fold_parts: IntArray | None
     ) -> FloatArray | None:
-        """Return how often each row counts, (rows,) or (rows, n_columns); None means once."""
+        """Return the multiplicities of rows, (rows,) or (rows, n_columns); None means 1."""
         if self._without is None or fold_parts is None:
             return weights
         parts = fold_parts[:, np.newaxis]

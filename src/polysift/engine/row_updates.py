@@ -1,13 +1,13 @@
-"""What a sweep does to the state of rows: v and w of the ADMM, or multipliers of Newton's method.
+"""How a sweep updates the state of rows: v and w of the ADMM, or margins of Newton's method.
 
-Labels are gone here: the scores f, and v and q = w / beta, are margins, that is multiplied by y.
+Labels do not appear here: the scores f, v and q = w / beta are margins, that is multiplied by y.
 The state of a row is one float64 per column.
 
-``AdmmUpdate`` are lines 4 and 5 of Algorithm 1. Its state is t = f + q, from which v = t + k and
+``AdmmUpdate`` is lines 4 and 5 of Algorithm 1. Its state is t = f + q, from which v = t + k and
 q = -k follow, where k is the loss's proximal step from t.
 
-``NewtonUpdate`` moves rows to new scores and lets their multipliers follow. Its state is the
-margin, and in the last 16 of its 64 bits the row's multiplier, which leaves it ten digits and more.
+``NewtonUpdate`` sets rows to new margins and updates their multipliers. Its state is the margin,
+whose last 16 of 64 bits hold the row's multiplier; ten digits and more remain for the margin.
 
 An update is a plain value of one problem; ``columns`` puts those of several problems side by side.
 """
@@ -25,7 +25,7 @@ from polysift.losses import HINGE, Loss, next_multiplier
 from polysift.runtime.types import FloatArray, IntArray
 
 GOLDEN_RATIO = 0.6180339887498949
-"""Its multiples, without their whole parts, lie evenly between 0 and 1."""
+"""The fractional parts of its multiples are spread evenly over [0, 1)."""
 
 MULTIPLIER_LEVELS = 2**16 - 1
 """Multipliers are kept as multiples of 1 / MULTIPLIER_LEVELS, in a margin's last 16 bits."""
@@ -54,7 +54,7 @@ class ColumnUpdates(Protocol):
     def apply(
         self, t: FloatArray, f: FloatArray, counts: FloatArray | None, sums: Any
     ) -> FloatArray:
-        """Move the states t to the margins f; return what A' is multiplied with, as margins."""
+        """Update the states t by the margins f; return the residuals, which A' multiplies."""
 
     def add_statistics(
         self,
@@ -67,10 +67,10 @@ class ColumnUpdates(Protocol):
         """Add the sums over rows that measure progress, where ``apply`` has not done so."""
 
     def compiled_arguments(self) -> tuple[float, float, FloatArray]:
-        """Return two parameters and room for the sums of a compiled loop over one column."""
+        """Return two parameters and an array for the sums of a compiled loop over one column."""
 
     def add_compiled(self, sums: Any, found: FloatArray) -> None:
-        """Add what a compiled loop over one column has found."""
+        """Add the sums of a compiled loop over one column."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ class AdmmColumns:
     def apply(
         self, t: FloatArray, f: FloatArray, counts: FloatArray | None, sums: AdmmSums
     ) -> FloatArray:
-        """Move the states t to the margins f; return v - q - f.
+        """Update the states t by the margins f; return v - q - f.
 
         The new t is ``relax f + (1 - relax) v + q`` with the old v and q.
         """
@@ -153,24 +153,24 @@ class AdmmColumns:
         sums.dq2 += weighted_sum((k - k_old) ** 2, counts)
 
     def compiled_arguments(self) -> tuple[float, float, FloatArray]:
-        """Return gamma, relax, and room for the sums."""
+        """Return gamma, relax, and an array for the sums."""
         return float(self.gamma), float(self.relax), np.zeros(len(names_of(AdmmSums)) - 1)
 
     def add_compiled(self, sums: AdmmSums, found: FloatArray) -> None:
-        """Add what a compiled loop over one column has found."""
+        """Add the sums of a compiled loop over one column."""
         for name, value in zip(names_of(AdmmSums)[1:], found, strict=True):
             getattr(sums, name)[0] += value
 
 
 @dataclass(frozen=True)
 class NewtonUpdate:
-    """New margins, the slope of the rounded loss there, and multipliers that follow.
+    """New margins, the slope of the rounded loss there, and new multipliers.
 
     Attributes
     ----------
     roundings : tuple of (float, float)
-        For each column the rounding delta at the new point, and that for the slopes along the step
-        there: 0 if these are not asked for, -1 if rows have no multipliers yet.
+        For each column the rounding delta at the new point, and ``line``, the one of the slopes
+        along the step: 0 without such slopes, -1 if rows have no multipliers yet.
     loss : Loss
         What is minimised.
     """
@@ -201,10 +201,10 @@ class NewtonColumns:
     def apply(
         self, t: FloatArray, f: FloatArray, counts: FloatArray | None, sums: NewtonSums
     ) -> FloatArray:
-        """Move the margins t to f and add up all sums but r; return minus the slopes at f.
+        """Set the margins t to f and add up all sums but r; return minus the slopes at f.
 
-        The multipliers in t follow where slopes are asked for, begin with minus the slope where
-        ``line`` is negative, and otherwise stay.
+        The multipliers in t are updated where ``line`` is positive, set to minus the slope where it
+        is negative, and unchanged where it is zero.
         """
         loss, delta, line = self.loss, self.delta, self.line
         c = loss.slope(f, delta)
@@ -232,14 +232,14 @@ class NewtonColumns:
         t: FloatArray,
         counts: FloatArray | None,
     ) -> None:
-        """Add nothing: ``apply`` has added it."""
+        """Do nothing: ``apply`` has added all sums."""
 
     def compiled_arguments(self) -> tuple[float, float, FloatArray]:
-        """Return delta, the rounding of slopes, and room for the sums."""
+        """Return delta, line, and an array for the sums."""
         return float(self.delta[0]), float(self.line[0]), np.zeros(4 + len(STEP_LENGTHS))
 
     def add_compiled(self, sums: NewtonSums, found: FloatArray) -> None:
-        """Add what a compiled loop over one column has found."""
+        """Add the sums of a compiled loop over one column."""
         each = sums.loss, sums.gap, sums.curved, sums.wrong
         for total, value in zip(each, found[: len(each)], strict=True):
             total += value
@@ -253,16 +253,19 @@ class NewtonColumns:
 Update = AdmmUpdate | NewtonUpdate
 
 SCORES_ONLY: Update = AdmmUpdate()
-"""For problems whose rows have no state, since nothing but scores is asked for."""
+"""The update of problems of which only scores are needed."""
 
 
 def draw_by_curvature(curved: FloatArray, least: float, first: int) -> tuple[IntArray, FloatArray]:
-    """Return which rows, numbered from ``first`` on, stand for all in a Hessian, and how curved.
+    """Sample rows for a Hessian; return their indices and the curvature that each is given.
 
-    The probability of a row is its curvature over ``least``, which it then has. The multiples of
-    the golden ratio are spread evenly over rows, whatever shard these are in.
+    A row of curvature less than ``least`` is drawn with the probability ``curved / least``, and
+    then counts with ``least``. The numbers that decide it depend on the row's position in the data,
+    ``first`` being that of the first row, and not on shards.
     """
-    spread = (first + 0.5 + np.arange(len(curved))) * GOLDEN_RATIO  # row 0 is not for certain
+    spread = (
+        first + 0.5 + np.arange(len(curved))
+    ) * GOLDEN_RATIO  # so that row 0 is not always drawn
     spread -= np.floor(spread)
     rows = np.flatnonzero(spread * least < curved)
     return rows, np.maximum(curved[rows], least)

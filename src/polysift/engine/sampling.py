@@ -1,9 +1,13 @@
 """Samples of the rows: which rows are drawn, when that pays, and the Gram matrix of those drawn.
 
-A pass over many shards adds up a matrix per shard. Where rows are few the matrices would be most of
-the memory, and adding them most of the work. Here threads share one matrix: each fills panels of
-its upper triangle. The borders of blocks and panels depend on n alone, and each entry is summed in
-the order of the rows, so the number of threads does not matter.
+A ``Sample`` says how many rows to draw, a ``Draw`` with which probabilities, and ``Picked`` holds
+the rows that were drawn. ``sampling_pays`` compares the costs.
+
+The Gram matrix of sampled rows is formed by ``add_gram``. A pass over shards adds up one matrix per
+shard; with few rows these matrices would be most of the memory, and their sums most of the work. So
+threads share one matrix, and each fills panels of its upper triangle. The borders of blocks and
+panels depend on n alone, and each entry is summed in the order of the rows: the result does not
+depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -17,20 +21,20 @@ from polysift.runtime.parallel import Pool, Span, Workspace, block_spans
 from polysift.runtime.types import Block, FloatArray, IntArray
 
 FIRST_ROWS_PER_CENTER = 4
-"""Rows per center of the first sample, in which all rows have the same chance; one more per center
-is drawn along, to judge leverages by."""
+"""Rows per center of the first sample, which is uniform; one more per center is drawn to estimate
+leverages on rows that are not in its Gram matrix."""
 
-LEAST_SECOND_ROWS_PER_CENTER, MOST_SECOND_ROWS_PER_CENTER = 8, 32
-"""Rows per center of the second sample, in which rows have the chance that they deserve."""
+MIN_SECOND_ROWS_PER_CENTER, MAX_SECOND_ROWS_PER_CENTER = 8, 32
+"""Bounds of the rows per center of the second sample, which is drawn by leverage."""
 
-SECOND_SHARE = 1 / 16
-"""The share of all rows that the second sample takes, within these bounds."""
+SECOND_SAMPLE_SHARE = 1 / 16
+"""The share of all rows in the second sample, within these bounds."""
 
-LEAST_ROWS_RATIO = 2
-"""There must be so many times the rows of both samples."""
+MIN_ROWS_PER_SAMPLED_ROW = 2
+"""Sampling needs at least so many rows per row of both samples."""
 
 SKETCH_DIRECTIONS = 8
-"""Random directions by which the leverage of a row is judged."""
+"""Random directions by which the leverage of a row is estimated."""
 
 FEATURE_COST = 10.0
 DIMENSION_COST = 2.0
@@ -40,12 +44,33 @@ for each column of X, and for each column of coefficients."""
 
 PAPER_PASSES = 9.0
 CONVERGED_PASSES = 60.0
-"""Passes that a sampled Gram matrix costs more: products, and iterations that do less."""
+"""Additional passes that a sampled Gram matrix causes: products, and more iterations."""
+
+GRAM_BLOCK_ENTRIES = 2**23
+MIN_GRAM_BLOCK_ROWS, MAX_GRAM_BLOCK_ROWS = 256, 4096
+"""The features, rows times centers, of which ``add_gram`` receives a block, and its rows."""
+
+GRAM_PANELS = 16
+MIN_PANEL_COLUMNS, MAX_PANEL_COLUMNS = 64, 512
+"""The panels of a Gram matrix that threads fill, and the columns of each."""
+
+Features = Callable[[Block, FloatArray], None]
+"""Writes the features of rows into an array."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The number of rows, how many of them to draw first and then, and the seed of the draws."""
+    """The sizes of the two samples from which a Gram matrix is estimated.
+
+    Attributes
+    ----------
+    rows : int
+        The number of all rows.
+    first, second : int
+        The expected rows of the first, uniform sample, and of the second, drawn by leverage.
+    seed : int
+        The seed of both draws.
+    """
 
     rows: int
     first: int
@@ -54,51 +79,49 @@ class Sample:
 
 
 def sample_of(rows: int, centers: int, seed: int) -> Sample | None:
-    """Return how to sample, or None where there are too few rows for it."""
-    second = int(
-        np.clip(
-            SECOND_SHARE * rows,
-            LEAST_SECOND_ROWS_PER_CENTER * centers,
-            MOST_SECOND_ROWS_PER_CENTER * centers,
-        )
+    """Return the sizes of the samples; None if there are too few rows to sample."""
+    least, most = MIN_SECOND_ROWS_PER_CENTER * centers, MAX_SECOND_ROWS_PER_CENTER * centers
+    first, second = (
+        FIRST_ROWS_PER_CENTER * centers,
+        int(np.clip(SECOND_SAMPLE_SHARE * rows, least, most)),
     )
-    first = FIRST_ROWS_PER_CENTER * centers
-    return (
-        Sample(rows, first, second, seed) if rows >= LEAST_ROWS_RATIO * (first + second) else None
-    )
+    enough = rows >= MIN_ROWS_PER_SAMPLED_ROW * (first + second)
+    return Sample(rows, first, second, seed) if enough else None
 
 
 def sampling_pays(
     sample: Sample, centers: int, features: int, columns: int, *, converged: bool
 ) -> bool:
-    """Return whether a sampled Gram matrix takes less time than one of all rows.
+    """Return whether a fit with a sampled Gram matrix is faster than with that of all rows.
 
-    It depends on the shape alone, and not on this machine, so that a model does not, either.
+    The answer depends on the sizes alone and not on this machine, so that the model does not
+    depend on the machine.
     """
     per_feature = FEATURE_COST + DIMENSION_COST * features + COLUMN_COST * columns
     passes = CONVERGED_PASSES if converged else PAPER_PASSES
-    taken = sample.first + sample.second + centers  # a Cholesky factor, twice, is not free, either
-    return taken * centers + passes * sample.rows * per_feature < sample.rows * centers
+    drawn = sample.first + sample.second + centers  # with the cost of two Cholesky factors
+    return drawn * centers + passes * sample.rows * per_feature < sample.rows * centers
 
 
 @dataclass(frozen=True)
 class Draw:
-    """Who is in a sample: every row with the same chance, or besides with a chance of its own.
+    """Which rows are sampled: uniformly, or in addition with a probability by leverage.
 
-    A row has two numbers in [0, 1), which depend on the seed and on its place in the data alone:
-    not on shards, threads or workers. It is in the sample if one of them is below its chance.
+    Each row has two uniform numbers in [0, 1), which depend only on the seed and on its position in
+    the data, not on shards, threads or workers. It is in the sample if the first is below ``even``,
+    or the second below ``slope`` times its leverage.
 
     Attributes
     ----------
     seed : int
         The seed.
     even : float
-        The chance of every row, by its first number.
+        The probability of every row to be drawn by its first number.
     slope : float
-        The chance by the second one, for a leverage of 1.
+        The probability to be drawn by the second number, per unit of leverage.
     sketch : ndarray of shape (n, k) or None
-        S such that ``|a'S|^2`` judges ``a'M^-1 a``, where M is a matrix like G + rho I. Without it,
-        features are not looked at, and only the first number counts.
+        S such that ``|a'S|^2`` estimates ``a'M^-1 a``, where M estimates G + rho I. None draws
+        uniformly, without computing features.
     """
 
     seed: int
@@ -106,14 +129,14 @@ class Draw:
     slope: float = 0.0
     sketch: FloatArray | None = None
 
-    def chances(self, leverage: FloatArray | None) -> float | FloatArray:
-        """Return the chance of rows of some leverage to be in the sample."""
+    def probabilities(self, leverage: FloatArray | None) -> float | FloatArray:
+        """Return the probabilities of rows with these leverages to be in the sample."""
         if leverage is None:
             return self.even
         return 1.0 - (1.0 - self.even) * (1.0 - np.minimum(self.slope * leverage, 1.0))
 
-    def taken(self, rows: IntArray, leverage: FloatArray | None) -> IntArray:
-        """Return which rows, by their places in the data, are in the sample."""
+    def selected(self, rows: IntArray, leverage: FloatArray | None) -> IntArray:
+        """Return a mask of the rows, given by their positions in the data, that are sampled."""
         found = uniform_numbers(rows, 2 * self.seed) < self.even
         if leverage is not None:
             found |= uniform_numbers(rows, 2 * self.seed + 1) < self.slope * leverage
@@ -121,7 +144,7 @@ class Draw:
 
 
 def uniform_numbers(rows: IntArray, seed: int) -> FloatArray:
-    """Return a number in [0, 1) for each row: SplitMix64 of its place and the seed."""
+    """Return a number in [0, 1) for each row: SplitMix64 of its position and the seed."""
     z = rows.astype(np.uint64) + np.uint64((seed * 0xD1342543DE82EF95 + 1) % 2**64)
     z = z * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -131,14 +154,14 @@ def uniform_numbers(rows: IntArray, seed: int) -> FloatArray:
 
 
 def leverages(A: FloatArray, sketch: FloatArray, weights: FloatArray | None) -> FloatArray:
-    """Return how much of some direction each row has to itself, from 0 to 1, judged by a sketch."""
+    """Return the leverage of each row, from 0 to 1, as estimated by a sketch."""
     B = (A @ sketch.astype(A.dtype)).astype(float)
     found = np.einsum("ij,ij->i", B, B)
     return np.minimum(found if weights is None else found * weights, 1.0)
 
 
 def slope_for(share: float, leverage: FloatArray) -> float:
-    """Return the slope for which rows like these are drawn by that share, by their leverage."""
+    """Return the slope with which the expected share of rows with these leverages is drawn."""
     low, high = 0.0, 1.0 / max(float(leverage.min()), 1e-12)
     for _ in range(100):
         slope = (low + high) / 2
@@ -151,18 +174,20 @@ def slope_for(share: float, leverage: FloatArray) -> float:
 
 @dataclass
 class Picked:
-    """Rows of a sample, in parts, and what the pass that drew them has added up.
+    """The rows of a sample, in parts, and the sums of the pass that drew them.
 
     Attributes
     ----------
     X : list of Block
-        The rows; a part of them has one fold part.
+        The rows; all rows of a part are in the same fold part.
     counts : list of ndarray
-        How many rows each stands for: its weight over its chance.
+        How many rows each row represents: its weight over its probability.
+    codes : list of ndarray
+        Their class numbers.
     fold_parts : list of int
         The fold part of each part.
     Aty : ndarray of shape (fold parts, n, K)
-        A' Omega y over all rows, if features were looked at.
+        A' Omega y over all rows, if the draw computes features; else zero.
     trace : ndarray of shape (fold parts,)
         The trace of A' Omega A over all rows, likewise.
     """
@@ -176,11 +201,11 @@ class Picked:
 
     @property
     def n_rows(self) -> int:
-        """How many rows were picked."""
+        """The number of sampled rows."""
         return sum(map(len, self.counts))
 
     def add(self, other: Picked) -> Picked:
-        """Return both, in this order."""
+        """Return the concatenation of both, with the sums added."""
         return Picked(
             self.Aty + other.Aty,
             self.trace + other.trace,
@@ -191,7 +216,7 @@ class Picked:
         )
 
     def split(self, every: int) -> tuple[Picked, Picked]:
-        """Return the rows but for every so many-th, and those."""
+        """Return two samples: every ``every``-th row is in the second, all others in the first."""
         kept, held = Picked(self.Aty, self.trace), Picked(self.Aty, self.trace)
         first = 0
         parts = zip(self.X, self.counts, self.codes, self.fold_parts, strict=True)
@@ -203,12 +228,12 @@ class Picked:
         return kept, held
 
     def in_one_fold_part(self) -> Picked:
-        """Return the same rows, all in one fold part; their sums do not count."""
+        """Return the same rows as a single fold part; their sums are not meaningful."""
         fold_parts = [0] * len(self.X)
         return Picked(self.Aty[:1], self.trace[:1], self.X, self.counts, self.codes, fold_parts)
 
     def append(self, X: Block, counts: FloatArray, codes: IntArray, fold_part: int) -> None:
-        """Add a part, if there are rows in it."""
+        """Append a part, if it has rows."""
         if len(counts):
             self.X.append(X)
             self.counts.append(counts)
@@ -216,24 +241,18 @@ class Picked:
             self.fold_parts.append(fold_part)
 
 
-BLOCK_SIZE = 2**23
-BLOCK_ROWS = 256, 4096
-PANELS = 16
-PANEL = 64, 512
-
-Features = Callable[[Block, FloatArray], None]
-"""Writes the features of rows into an array."""
-
-
 def panel_rows(n: int) -> int:
-    """Return how many rows are worked on at once."""
-    return int(np.clip(BLOCK_SIZE // n, *BLOCK_ROWS))
+    """Return the rows of a block for ``add_gram``."""
+    return int(np.clip(GRAM_BLOCK_ENTRIES // n, MIN_GRAM_BLOCK_ROWS, MAX_GRAM_BLOCK_ROWS))
 
 
 def feature_blocks(
     features: Features, parts: list[Block], n: int, rows: int, pool: Pool
 ) -> Iterator[tuple[Span, FloatArray]]:
-    """Yield the features of rows that come in parts, so many at a time, in scratch space."""
+    """Yield the features of rows in blocks of ``rows`` rows, with the rows of each.
+
+    All blocks share one array, which the caller may overwrite.
+    """
     A = np.empty((rows, n))
     filled, done = 0, 0
     for X in parts:
@@ -258,7 +277,7 @@ def feature_blocks(
 def add_gram(G: FloatArray, A: FloatArray, counts: FloatArray, pool: Pool, work: Workspace) -> None:
     """Add A' diag(counts) A to the upper triangle of G; A is overwritten.
 
-    Below the diagonal, G holds anything afterwards.
+    The entries of G below the diagonal are undefined afterwards.
     """
     n = len(G)
     A *= np.sqrt(counts)[:, np.newaxis]
@@ -269,6 +288,6 @@ def add_gram(G: FloatArray, A: FloatArray, counts: FloatArray, pool: Pool, work:
         np.matmul(A[:, lo:hi].T, A[:, lo:], out=product)
         G[lo:hi, lo:] += product
 
-    width = int(np.clip(-(-n // PANELS), *PANEL))
+    width = int(np.clip(-(-n // GRAM_PANELS), MIN_PANEL_COLUMNS, MAX_PANEL_COLUMNS))
     for _ in pool.map(fill, block_spans((0, n), width), work=len(A) * n):
         pass

@@ -1,4 +1,4 @@
-"""The features of shards of rows: computed block by block, or kept from before."""
+"""The features of shards of rows: computed block by block, or kept from an earlier pass."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from polysift.features.feature_map import BlockFeatures, FeatureMap
 from polysift.runtime.parallel import Span, Workspace, block_spans
 from polysift.runtime.types import Block, BoolArray, FloatArray, IntArray
 
-GRAM_ROWS = 2048
+GRAM_BLOCK_ROWS = 2048
+"""Rows whose features are held in float64 at once, to add their Gram matrix."""
 
 Item = tuple[Span, Any]
+"""A span of rows, with what the source needs to read them."""
 
 
 def joined_spans(shards: list[Span]) -> list[Span]:
-    """Return runs of neighbouring shards that have some thousand rows each."""
+    """Join neighbouring shards to spans of at least ``4 * GRAM_BLOCK_ROWS`` rows."""
     spans: list[Span] = []
     for start, stop in shards:
-        if spans and spans[-1][1] - spans[-1][0] < 4 * GRAM_ROWS:
+        if spans and spans[-1][1] - spans[-1][0] < 4 * GRAM_BLOCK_ROWS:
             spans[-1] = spans[-1][0], stop
         else:
             spans.append((start, stop))
@@ -41,9 +43,9 @@ class ShardFeatures:
     feature_map : FeatureMap
         The features.
     execution : Execution
-        Whether to keep features, their precision, and which loops to use.
+        Whether to keep features, their precision, and whether loops are compiled.
     features : ndarray of shape (rows, n), optional
-        The features, where they were kept before.
+        The features, if an earlier pass kept them.
     """
 
     def __init__(
@@ -72,16 +74,16 @@ class ShardFeatures:
             self._block_rows = self._compiled.block_rows or self._block_rows
 
     def spans(self) -> list[Span]:
-        """Return the borders for ``gram``: the shards, or runs of them where folds cut them up."""
+        """Return the spans for ``gram``: the shards, or joined shards where folds divide them."""
         shards = self._data.shards
         return shards if self._data.fold_parts is None else joined_spans(shards)
 
     def all_kept(self) -> bool:
-        """Return whether a sweep needs no rows any more."""
+        """Return whether the features of all shards are kept, so that a sweep needs no rows."""
         return len(self._kept) == len(self._data.shards)
 
     def kept_features(self) -> FloatArray | None:
-        """Return the features of all rows, if they are kept."""
+        """Return the features of all rows; None unless all are kept."""
         return self._stored if self.all_kept() else None
 
     def _rows_by_fold_part(self, span: Span, limit: int) -> Iterator[tuple[int, slice | IntArray]]:
@@ -100,7 +102,7 @@ class ShardFeatures:
                 yield fold_part, span[0] + order[lo:hi]
 
     def _gram_features(self, X: Block) -> FloatArray:
-        """Return the features of many rows as float64, made in blocks that fit the cache."""
+        """Return the features of many rows in float64, computed in blocks that fit the cache."""
         A = self._work.array("A", (X.shape[0], self._map.n_centers), float)
         for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
             if self._dtype == A.dtype:
@@ -110,7 +112,7 @@ class ShardFeatures:
         return A
 
     def _block_features(self, X: Block, out: FloatArray | None = None) -> FloatArray:
-        """Return the features of a block, in ``out`` or in scratch space, by the fastest way."""
+        """Return the features of a block, in ``out`` or in scratch space."""
         if self._compiled is None:
             return self._features(X, out)
         return self._compiled.features(X, out)
@@ -127,7 +129,7 @@ class ShardFeatures:
     def _chosen_features(self, X: Block, rows: IntArray) -> FloatArray:
         """Return the features of some rows of a shard, in float64, as a sweep computes them.
 
-        They are taken from whole blocks: BLAS rounds a row by how many others are with it.
+        Whole blocks are computed, since the rounding of BLAS depends on the number of rows.
         """
         A = self._work.array("A", (len(rows), self.n_centers), float)
         for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
@@ -137,27 +139,26 @@ class ShardFeatures:
         return A
 
     def _compiled_for(self, problems: Problems) -> CompiledRows | None:
-        """Return the compiled loops where a pass has one column, which uses all centers."""
+        """Return the compiled loops for a pass with a single column, which uses all centers."""
         return self._compiled if problems.groups == [(self.n_centers, slice(0, 1))] else None
 
     def _counts(
         self, rows: slice, problems: Problems
     ) -> tuple[FloatArray | None, BoolArray | None]:
-        """Return how often rows count, and which have no weight at all."""
+        """Return the multiplicities of rows, and a mask of those of weight zero."""
         weights = self._data.weights_of(rows)
         fold_parts = None if self._data.fold_parts is None else self._data.fold_parts[rows]
-        return problems.multiplicities(
-            weights, fold_parts
-        ), None if weights is None else weights == 0
+        absent = None if weights is None else weights == 0
+        return problems.multiplicities(weights, fold_parts), absent
 
 
 def shifted_rows(rows: slice | IntArray, first: int) -> slice | IntArray:
-    """Return rows counted from the first of a span."""
+    """Return row numbers relative to ``first``, the first row of a span."""
     if isinstance(rows, slice):
         return slice(rows.start - first, rows.stop - first)
     return rows - first
 
 
-def taken_rows(X: Block, rows: slice | IntArray, first: int) -> Block:
-    """Return rows, numbered in the whole data, of a span."""
+def rows_of_span(X: Block, rows: slice | IntArray, first: int) -> Block:
+    """Return rows, by their numbers in the data, of a span X that begins at row ``first``."""
     return X[shifted_rows(rows, first)]

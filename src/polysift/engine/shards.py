@@ -1,8 +1,7 @@
-"""What is done to one shard of rows: its share of the Gram matrix, of a sweep, of scores.
+"""The work on one shard of rows: its part of a Gram matrix, a sweep, a product or a Hessian.
 
-Engines differ in who calls this, and where.
-
-Products with a triangular matrix.
+``ShardWork`` computes with the features of ``ShardFeatures``. Engines differ in which thread or
+worker calls it, and add up its results.
 """
 
 from __future__ import annotations
@@ -14,34 +13,30 @@ import numpy as np
 from polysift.engine.problems import Problems
 from polysift.engine.row_updates import NewtonColumns, draw_by_curvature
 from polysift.engine.sampling import Draw, Picked, leverages
-from polysift.engine.shard_features import GRAM_ROWS, Item, ShardFeatures, shifted_rows, taken_rows
+from polysift.engine.shard_features import (
+    GRAM_BLOCK_ROWS,
+    Item,
+    ShardFeatures,
+    rows_of_span,
+    shifted_rows,
+)
 from polysift.engine.sums import GramSums, predicted_codes, weighted_sum
 from polysift.runtime.parallel import block_spans
 from polysift.runtime.types import Block, FloatArray
 
-PANELS = 8
-"""Columns of the triangular matrix are worked on in so many goes."""
-
-
-def times_triangular(A: FloatArray, T: FloatArray) -> None:
-    """Turn A into A T, with T upper triangular, for little more than half of the work.
-
-    BLAS has a routine for it, but scipy does not let other threads work while it runs.
-    """
-    n = len(T)
-    width = -(-n // PANELS)
-    for hi in range(n, 0, -width):  # from the right: what is still needed stays
-        lo = max(hi - width, 0)
-        A[:, lo:hi] = A[:, :hi] @ T[:hi, lo:hi]
-
+TRIANGULAR_PANELS = 8
+"""Panels of columns into which a triangular matrix is split for a product."""
 
 PRODUCT_ROWS = 256
-STATISTICS_ROWS = 1024, 8192
-STATISTICS_SIZE = 2**17
+"""Rows whose part of a product is summed in the features' dtype, before it is added in float64."""
+
+MIN_SWEEP_ROWS, MAX_SWEEP_ROWS = 1024, 8192
+MAX_SWEEP_ENTRIES = 2**17
+"""The rows, and rows times columns, whose statistics a sweep computes at once."""
 
 
 class ShardWork(ShardFeatures):
-    """The work on shards; see ``ShardFeatures`` for its parameters."""
+    """The work on one shard at a time; see ``ShardFeatures`` for the parameters."""
 
     def gram(self, item: Item) -> GramSums:
         """Return A' Omega A and A' Omega y, both summed in float64 also for float32 features."""
@@ -50,8 +45,8 @@ class ShardWork(ShardFeatures):
         X = data.source.rows(part)
         sums = GramSums.zeros(data.n_fold_parts, n, data.n_columns)
         product = self._work.array("product", (n, n), float)
-        for fold_part, rows in self._rows_by_fold_part(span, GRAM_ROWS):
-            A = self._gram_features(taken_rows(X, rows, span[0]))
+        for fold_part, rows in self._rows_by_fold_part(span, GRAM_BLOCK_ROWS):
+            A = self._gram_features(rows_of_span(X, rows, span[0]))
             y, weights = data.labels_of(rows), data.weights_of(rows)
             if weights is not None:
                 A[weights == 0] = 0.0  # such rows were not surveyed, and may overflow
@@ -64,7 +59,7 @@ class ShardWork(ShardFeatures):
         return sums
 
     def sweep(self, item: Item, problems: Problems, u: FloatArray, state: FloatArray) -> Any:
-        """Visit the rows of a shard with new coefficients and move their state.
+        """Update the state of the rows of a shard by new coefficients, and return the sums.
 
         The state is the margin t = y b of b = A u + w / beta.
         """
@@ -72,12 +67,13 @@ class ShardWork(ShardFeatures):
         X = None if span in self._kept else self._data.source.rows(part)
         sums = problems.update.zeros(len(u), problems.n_columns, problems.n_problems)
         u_cast = u.astype(self._dtype)
-        least, most = STATISTICS_ROWS  # np.clip takes as long as a shard of a few centers
-        limit = min(max(STATISTICS_SIZE // problems.n_columns, least), most)
-        limit = max(limit // self._block_rows, 1) * self._block_rows  # for any number of columns
+        # Not np.clip, which takes as long as a shard with a few centers.
+        limit = min(max(MAX_SWEEP_ENTRIES // problems.n_columns, MIN_SWEEP_ROWS), MAX_SWEEP_ROWS)
+        # Whole blocks, so that their borders do not depend on the number of columns.
+        limit = max(limit // self._block_rows, 1) * self._block_rows
         visit, loops = self._sweep_rows, self._compiled_for(problems)
         if loops is not None:
-            visit, limit = self._sweep_compiled, loops.most_rows
+            visit, limit = self._sweep_compiled, loops.max_rows
         for rows in block_spans(span, limit):
             inside = slice(rows[0] - span[0], rows[1] - span[0])
             block = None if X is None else X[inside]
@@ -95,7 +91,7 @@ class ShardWork(ShardFeatures):
         t: FloatArray,
         sums: Any,
     ) -> None:
-        """Move the state of many rows by blocks, then take their statistics in one go."""
+        """Update the state of rows block by block, then add up their statistics at once."""
         data = self._data
         f = self._work.array("f", t.shape, float)
         y = np.tile(data.labels_of(rows), problems.n_problems)
@@ -144,7 +140,7 @@ class ShardWork(ShardFeatures):
         t: FloatArray,
         sums: Any,
     ) -> None:
-        """Do as ``_sweep_rows`` for one column, by the compiled loops."""
+        """Compute the same as ``_sweep_rows``, for one column, by the compiled loops."""
         assert self._compiled is not None
         counts, absent = self._counts(rows, problems)
         stored = None if self._stored is None else self._stored[rows]
@@ -154,8 +150,8 @@ class ShardWork(ShardFeatures):
     def pick(self, item: Item, draw: Draw) -> Picked:
         """Return the rows of a span that are in a sample.
 
-        If the draw looks at features, A' Omega y and the trace of A' Omega A come along, over all
-        rows of the span.
+        If the draw computes features, the result also has A' Omega y and the trace of A' Omega A
+        over all rows of the span.
         """
         span, part = item
         data, n = self._data, self.n_centers
@@ -165,19 +161,19 @@ class ShardWork(ShardFeatures):
         )
         limit = span[1] - span[0] if draw.sketch is None else self._block_rows
         for fold_part, rows in self._rows_by_fold_part(span, limit):
-            block, weights = taken_rows(X, rows, span[0]), data.weights_of(rows)
+            block, weights = rows_of_span(X, rows, span[0]), data.weights_of(rows)
             numbers = np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
             leverage = None
             if draw.sketch is not None:
                 A = self._present_features(block, weights)
                 self._add_start(picked, fold_part, A, data.labels_of(rows), weights)
                 leverage = leverages(A, draw.sketch, weights)
-            taken = draw.taken(data.source.first_row + numbers, leverage)
-            counts = 1.0 / np.broadcast_to(draw.chances(leverage), taken.shape)
+            drawn = draw.selected(data.source.first_row + numbers, leverage)
+            counts = 1.0 / np.broadcast_to(draw.probabilities(leverage), drawn.shape)
             if weights is not None:
-                taken &= weights > 0
+                drawn &= weights > 0
                 counts = counts * weights
-            picked.append(block[taken], counts[taken], data.codes[rows][taken], fold_part)
+            picked.append(block[drawn], counts[drawn], data.codes[rows][drawn], fold_part)
         return picked
 
     def _add_start(
@@ -190,11 +186,11 @@ class ShardWork(ShardFeatures):
     ) -> None:
         """Add A' Omega y and the trace of A' Omega A over a block of rows."""
         squares = np.vdot(A, A) if weights is None else weights @ np.einsum("ij,ij->i", A, A)
-        if not np.isfinite(squares):  # the features are, their squares need not be
+        if not np.isfinite(squares):  # finite features may have infinite squares in float32
             squares = np.sum(np.square(A, dtype=float).T * (1.0 if weights is None else weights))
         picked.trace[fold_part] += squares
         precise = A
-        if A.dtype != np.float64:  # nothing less will do for A'y, from which all else begins
+        if A.dtype != np.float64:  # A'y determines the first iterate, so it is exact
             precise = self._work.array("precise", A.shape, float)
             precise[:] = A
         picked.Aty[fold_part] += precise.T @ (y if weights is None else y * weights[:, np.newaxis])
@@ -202,15 +198,15 @@ class ShardWork(ShardFeatures):
     def product(self, item: Item, problems: Problems, P: FloatArray) -> FloatArray:
         """Return A' Omega A P over a shard, each column by the rows that its problem learns from.
 
-        Rounding errors of A P are in the range of A' once they are multiplied by it, and do no
-        harm. Those of the sum over rows are not, and the preconditioner makes much of them, so it
-        goes to float64 every few rows.
+        Rounding errors of A P are multiplied by A', and remain in its range, where they are
+        harmless. Those of the sum over rows do not, and the preconditioner amplifies them; so the
+        sum is added in float64 every ``PRODUCT_ROWS`` rows.
         """
         span, part = item
         X = None if span in self._kept else self._data.source.rows(part)
         total, cast = np.zeros(P.shape), P.astype(self._dtype)
         loops = self._compiled_for(problems)
-        for lo, hi in block_spans(span, self._block_rows if loops is None else loops.most_rows):
+        for lo, hi in block_spans(span, self._block_rows if loops is None else loops.max_rows):
             rows = slice(lo, hi)
             block = None if X is None else X[lo - span[0] : hi - span[0]]
             if loops is None:
@@ -250,12 +246,11 @@ class ShardWork(ShardFeatures):
     def curvature(
         self, item: Item, problem: Problems, k: int, least: float, t: FloatArray, T: FloatArray
     ) -> FloatArray:
-        """Return T'A' D A T over rows that are drawn, with D how curved and how many they are.
+        """Return T'A' D A T over the rows of a shard, with D the weighted curvature of the loss.
 
-        The state t tells how curved rows are; of those less curved than ``least`` some are drawn.
-
-        Features are multiplied by T, which is upper triangular, before they are squared: their Gram
-        matrix alone has lost what T would bring to light.
+        The curvature follows from the state t. Rows whose curvature is less than ``least`` are
+        sampled (``draw_by_curvature``). T is upper triangular. Features are multiplied by T before
+        their Gram matrix is formed: in T'(A' D A) T small eigenvalues would be lost to rounding.
         """
         span, part = item
         counts, _ = self._counts(slice(*span), problem)
@@ -267,7 +262,7 @@ class ShardWork(ShardFeatures):
         rows, share = draw_by_curvature(curved, least, self._data.source.first_row + span[0])
         X = None if span in self._kept else self._data.source.rows(part)
         H = np.zeros(T.shape)
-        for lo, hi in block_spans((0, len(rows)), GRAM_ROWS):
+        for lo, hi in block_spans((0, len(rows)), GRAM_BLOCK_ROWS):
             own = rows[lo:hi]
             if X is None:
                 assert self._stored is not None
@@ -291,9 +286,21 @@ class ShardWork(ShardFeatures):
         for fold_part, rows in self._rows_by_fold_part(span, limit):
             if fold_part >= len(coefficients):
                 continue
-            A, u = self._precise(taken_rows(X, rows, span[0])), coefficients[fold_part]
+            A, u = self._precise(rows_of_span(X, rows, span[0])), coefficients[fold_part]
             values = np.empty((len(A), problems.n_columns))
             for n, columns in problems.groups:
                 values[:, columns] = A[:, :n] @ u[:n, columns]
             out[shifted_rows(rows, span[0])] = values
         return out
+
+
+def times_triangular(A: FloatArray, T: FloatArray) -> None:
+    """Overwrite A by A T, with T upper triangular, at little more than half of the full cost.
+
+    BLAS has a routine for it, but scipy holds the interpreter lock while it runs.
+    """
+    n = len(T)
+    width = -(-n // TRIANGULAR_PANELS)
+    for hi in range(n, 0, -width):  # from the right: columns that are still needed are unchanged
+        lo = max(hi - width, 0)
+        A[:, lo:hi] = A[:, :hi] @ T[:hi, lo:hi]

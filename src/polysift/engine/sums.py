@@ -1,7 +1,6 @@
-"""What passes over the rows add up: Gram matrices, and the sums of a sweep.
+"""Sums over the rows: Gram matrices, and the sums of a sweep.
 
-``GrowingGram`` is the Gram matrix while it grows: added up in the fixed tree, saved now and then,
-and resumed.
+``GrowingGram`` adds up Gram matrices of shards in the fixed tree, and saves and resumes them.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ S = TypeVar("S", bound="_Sums")
 W = TypeVar("W", bound="SweepSums")
 
 STEP_LENGTHS = 2.0 ** np.arange(-9, 3)
-"""Lengths of a step at which a sweep of Newton's method takes the slope of the loss along it."""
+"""Step lengths at which a sweep of Newton's method computes the slope of the loss."""
 
 
 def names_of(kind: Any) -> tuple[str, ...]:
-    """Return the fields of sums; ``dataclasses.fields`` takes a while, and shards are many."""
+    """Return the fields of sums; ``dataclasses.fields`` is too slow to be called per shard."""
     return tuple(kind.__dataclass_fields__)
 
 
@@ -39,14 +38,14 @@ class _Sums:
             total = getattr(self, name)
             if total.flags.writeable:
                 total += getattr(other, name)
-            else:  # it lies in memory that processes share
+            else:  # in memory that processes share
                 setattr(self, name, total + getattr(other, name))
         return self
 
 
 @dataclass
 class GramSums(_Sums):
-    """What the first pass adds up, for each fold part of rows.
+    """The sums of the first pass, for each fold part.
 
     Attributes
     ----------
@@ -67,10 +66,10 @@ class GramSums(_Sums):
     def over(self, without: int | None = None) -> tuple[FloatArray, FloatArray]:
         """Return G and A'y of all rows but those of one fold part, which the caller may overwrite.
 
-        The other parts are added up. Subtracting the one from the total would cost less, but leave
-        the total's rounding errors in a smaller matrix.
+        The other parts are added up. Subtracting one from the total would be cheaper, but would
+        leave the rounding errors of the total in a smaller matrix.
         """
-        if len(self.G) == 1:  # nobody else needs it
+        if len(self.G) == 1:  # no other caller needs it
             return self.G[0], self.Aty[0]
         kept = [fold_part for fold_part in range(len(self.G)) if fold_part != without]
         if len(kept) == 1:
@@ -83,7 +82,7 @@ class GramSums(_Sums):
 
 
 class SweepSums(_Sums):
-    """What a sweep adds up for all its problems, whatever their update.
+    """The sums of a sweep over all its problems, for any update.
 
     Attributes
     ----------
@@ -149,7 +148,7 @@ class NewtonSums(SweepSums):
     r : ndarray of shape (n, columns)
         A' Omega y c, with c minus the slope of the rounded loss: minus its gradient.
     loss, gap, curved : ndarray of shape (columns,)
-        Sums over rows of the loss, of what c leaves of it, and of the scaled curvature.
+        Sums over rows of the loss, of its duality gap with c, and of the scaled curvature.
     slopes : ndarray of shape (len(STEP_LENGTHS), columns)
         The slopes of the loss along the step from the old margins, at ``STEP_LENGTHS``.
     wrong : ndarray of shape (problems,)
@@ -172,29 +171,31 @@ class NewtonSums(SweepSums):
 
 
 def weighted_sum(x: FloatArray, counts: FloatArray | None) -> FloatArray:
-    """Sum over rows, each counted once, or as often as ``counts``, (rows,) or like x, says."""
+    """Return the sum over rows, weighted by ``counts`` (rows,) or like x; None means 1."""
     if counts is None:
         return np.asarray(x.sum(axis=0))
     return np.asarray(counts @ x if counts.ndim == 1 else np.einsum("ij,ij->j", counts, x))
 
 
 def predicted_codes(f: FloatArray) -> FloatArray:
-    """Return the class of each row of scores (..., K); a score of exactly 0 is the positive."""
+    """Return the class of each row of scores (..., K); a score of 0 means the positive class."""
     return (f[..., 0] >= 0).astype(np.intp) if f.shape[-1] == 1 else f.argmax(axis=-1)
 
 
 class GrowingGram:
-    """Sums over shards, as far as they have come.
+    """The Gram matrices of the first shards, to which those of the next are added.
 
     Parameters
     ----------
     checkpoint : Checkpoint or None
-        Where they are saved, and gone on from, as the state "gram" with ``suffix``.
+        Where they are saved, and resumed from, as the state "gram" with ``suffix``.
+    suffix : str
+        Distinguishes the states of several engines in one checkpoint.
 
     Attributes
     ----------
     done : int
-        The shards (or whatever the parts are sums over) that are in.
+        The number of shards, or of joined shards, that are added.
     """
 
     def __init__(self, checkpoint: Checkpoint | None, suffix: str = "") -> None:
@@ -212,7 +213,7 @@ class GrowingGram:
             self._tree, self.done = TreeSum(GramSums.add, levels), values["shards"]
 
     def push(self, sums: Iterable[Partial[GramSums]], count: int) -> None:
-        """Add the sums over the next ``count`` shards, and save them if it is time."""
+        """Add the sums over the next ``count`` shards, and save all if the checkpoint is due."""
         for level, parts, total in sums:
             self._tree.push(total, level, parts)
         self.done += count
@@ -222,17 +223,20 @@ class GrowingGram:
 
     @contextmanager
     def saved_at_the_end(self) -> Iterator[None]:
-        """Save what is in when the work is done, or when it cannot go on."""
+        """Save the sums when the pass is done, or is stopped."""
         try:
             yield
-        except (OutOfTime, WorkersLostError):  # between parts; Ctrl-C can strike within one
+        except (
+            OutOfTime,
+            WorkersLostError,
+        ):  # raised between shards; Ctrl-C may interrupt an addition
             self._save()
             raise
         if self._unsaved:
             self._save()
 
     def result(self) -> GramSums:
-        """Return the sums over all shards; the object must not be used any more."""
+        """Return the sums over all shards; the object must not be used afterwards."""
         total = self._tree.result()
         return GramSums(np.require(total.G, requirements="W"), total.Aty)  # factors overwrite G
 

@@ -1,9 +1,8 @@
-"""The candidates of a search, and the choice among them.
+"""The candidates of a search, their results, and the choice among them.
 
-Candidates: ways to solve that a search compares, and how they stand.
-
-A candidate is the first n centers, a ratio rho and a solver. Its candidates differ only in the
-iteration at which they are read off.
+A ``Candidate`` is a number of centers, a ratio rho and a solver. It is scored at the iterations
+``reads``: a run with more iterations passes those of a run with fewer. Each of these readings is a
+``Row`` of ``cv_results_``, and its result on the splits of one round is a ``CandidateResult``.
 """
 
 from __future__ import annotations
@@ -20,18 +19,18 @@ from polysift.training.fit import Trained
 
 @dataclass(frozen=True)
 class Candidate:
-    """One way to solve.
+    """A number of centers, a ratio rho and a solver.
 
     Attributes
     ----------
     n : int
         The number of centers.
     rho : float or None
-        Relative to trace(G) / n; None is the solver's own.
+        alpha / beta relative to trace(G) / n; None means the solver's default.
     solver : str
-        Its name.
+        The name of the solver.
     reads : tuple of int
-        The iterations at which its candidates are read off, ascending.
+        The iterations at which it is scored, ascending; each is a row of ``cv_results_``.
     """
 
     n: int
@@ -42,17 +41,16 @@ class Candidate:
 
 @dataclass
 class CandidateResult:
-    """What is known of one candidate: (candidate, iteration).
+    """The result of a candidate at one of its ``reads``, on the splits of one round.
 
     Attributes
     ----------
     scores : ndarray of shape (n_splits,)
-        Its score on each split, NaN where it was not run; if it was not finished, those of the
-        last iterate that was scored.
+        The score on each split: at this iteration, or at the last one that was scored.
     iterations : float
         The iterations done, the mean over the splits.
     finished : bool
-        Whether it was run to its end.
+        Whether the iteration was reached, or the solver stopped before it.
     """
 
     scores: FloatArray
@@ -60,19 +58,28 @@ class CandidateResult:
     finished: bool
 
 
-Key = tuple[Candidate, int]
+Reading = tuple[Candidate, int]
+"""A candidate, and the iteration at which it is scored."""
 
 
 @dataclass
 class Outcome:
-    """What is known so far; ``last`` says at which iteration each candidate was left, or done."""
+    """The results of one round so far.
 
-    results: dict[Key, CandidateResult] = field(default_factory=dict)
+    Attributes
+    ----------
+    results : dict of (Candidate, int) to CandidateResult
+        The result of each candidate at each of its ``reads``.
+    last : dict of Candidate to int
+        The last iteration at which each candidate was scored; its last read, if it has ended.
+    """
+
+    results: dict[Reading, CandidateResult] = field(default_factory=dict)
     last: dict[Candidate, int] = field(default_factory=dict)
 
 
 class Stopped(Exception):
-    """The time limit or the user has ended the search; ``status`` says which."""
+    """Raised when the time limit or the user ends the search; ``status`` says which."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status)
@@ -80,27 +87,30 @@ class Stopped(Exception):
 
 
 def rungs_of(candidates: list[Candidate]) -> list[int]:
-    """Return where to read off. A run that ends by itself waits for the next rung, to share it."""
+    """Return the iterations at which candidates are scored together, and compared.
+
+    A candidate whose solver stops between two rungs is scored at the next one, to share its pass.
+    """
     between = {read for candidate in candidates for read in candidate.reads[:-1]}
     return sorted(between | {max(candidate.reads[-1] for candidate in candidates)})
 
 
 @dataclass
 class Row:
-    """One candidate and what is known of it.
+    """A row of ``cv_results_``: a candidate at one of its ``reads``, over all splits.
 
     Attributes
     ----------
     params : dict
-        Parameters of ``FPCClassifier``.
+        The parameters of ``FPCClassifier``.
     scores : ndarray of shape (n_splits,)
-        Its score on each split, NaN where it was not run.
+        The score on each split, NaN where it was not run.
     iterations : float
         The iterations done, the mean over the splits.
     finished, screened : bool
-        Whether it was run to its end on every split, or was left behind by others.
+        Whether it was run to its end on every split, or was eliminated early.
     fixed_seconds, iteration_seconds : float
-        What fitting it alone on one split would take, without iterations and for each.
+        The estimated seconds of fitting it alone on one split: before the iterations, and for each.
     """
 
     params: dict[str, Any]
@@ -113,35 +123,42 @@ class Row:
 
     @property
     def mean(self) -> float:
-        """The mean over the splits it was run on; NaN where it was run on none."""
+        """The mean score over the splits on which it was run; NaN if there are none."""
         seen = self.scores[~np.isnan(self.scores)]
         return float(seen.mean()) if len(seen) else float("nan")
 
     @property
     def size(self) -> tuple[int, int, int]:
-        """What makes a model small: few centers, a low degree, few iterations."""
+        """The size of the model, to prefer the smallest: centers, degree, iterations."""
         return self.params["n_centers"], self.params["degree"], self.params["max_iter"]
 
     @property
     def status(self) -> str:
-        """What became of it, in a word."""
+        """Its status: "finished", "screened", "stopped" or "not run"."""
         if self.finished or self.screened:
             return "finished" if self.finished else "screened"
         return "stopped" if self.iterations else "not run"
 
     @property
     def kind(self) -> tuple[str, int]:
-        """Candidates of one kind take about as many iterations."""
+        """Solver and iterations; rows of one kind need about the same number of iterations."""
         return self.params["solver"], self.params["max_iter"]
 
 
 def choose(
     rows: list[Row], one_standard_error: bool = False, validation_rows: float | None = None
 ) -> int | None:
-    """Return the finished candidate with the highest mean score; of equals, the smallest.
+    """Return the index of the best finished row, or None.
 
-    With ``one_standard_error``, the smallest whose mean is within one standard error of the
-    highest: see ``standard_error``.
+    Parameters
+    ----------
+    rows : list of Row
+        The rows.
+    one_standard_error : bool
+        Whether the best is the smallest model whose mean score is within one standard error of the
+        highest. By default it has the highest mean score; of equals, it is the smallest model.
+    validation_rows : float, optional
+        See ``standard_error``.
     """
     finished = [i for i, row in enumerate(rows) if row.finished]
     if not finished:
@@ -155,9 +172,10 @@ def choose(
 
 
 def standard_error(row: Row, validation_rows: float | None) -> float:
-    """Return the standard error of a candidate's mean; infinite where it cannot be told.
+    """Return the standard error of a row's mean score; infinite if it cannot be estimated.
 
-    By the spread over the splits or, for the accuracy on a single validation part, by its rows.
+    It is estimated from the spread over the splits or, with ``validation_rows``, as that of the
+    accuracy on a single validation part of so many rows.
     """
     if validation_rows is not None:
         return float(np.sqrt(row.mean * (1.0 - row.mean) / validation_rows))
@@ -167,17 +185,17 @@ def standard_error(row: Row, validation_rows: float | None) -> float:
 
 
 def ranks(rows: list[Row]) -> np.ndarray[Any, Any]:
-    """Return each candidate's rank, 1 for the best; those that were not finished come last."""
+    """Return the rank of each row, 1 for the best; unfinished rows come last."""
     keys = [(not row.finished, np.inf if np.isnan(row.mean) else -row.mean) for row in rows]
     by_key = {key: rank for rank, key in reversed(list(enumerate(sorted(keys), start=1)))}
     return np.array([by_key[key] for key in keys], dtype=np.int32)
 
 
 def seconds_alone(rows: list[Row]) -> float:
-    """Return what fitting each candidate alone on each split would take.
+    """Return the estimated seconds of fitting the model of each row alone on each split.
 
-    A candidate that was not run to its end counts with the fewest iterations of any of its kind
-    that was, or with those it had.
+    An unfinished row counts with the fewest iterations of a finished one of its kind, or with its
+    own if there is none.
     """
     fewest: dict[tuple[str, int], float] = {}
     for row in rows:
@@ -197,19 +215,19 @@ class SearchResult:
     Attributes
     ----------
     rows : list of Row
-        The candidates.
+        The rows of ``cv_results_``.
     best : int
-        Which of them was chosen.
+        The index of the chosen row.
     classes : ndarray
         The classes.
     status : Status or None
-        Why the search stopped early, if it did.
+        Why the search was ended early; None if it was not.
     model : Trained or None
-        The choice, fitted to all rows.
+        The chosen model, refitted to all rows.
     timings : dict of str to float
         Seconds by phase.
     seconds_alone : float
-        What fitting every candidate alone on every split would have taken, by estimate.
+        The estimated seconds of fitting every model alone on every split.
     """
 
     rows: list[Row]
@@ -222,7 +240,7 @@ class SearchResult:
 
 
 def cv_results(rows: list[Row]) -> dict[str, Any]:
-    """Return the candidates as columns, under scikit-learn's names."""
+    """Return ``cv_results_``: the rows as columns, under scikit-learn's names."""
     results: dict[str, Any] = {"params": [dict(row.params) for row in rows]}
     for name in rows[0].params:
         values = np.empty(len(rows), dtype=object)

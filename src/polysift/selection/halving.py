@@ -1,8 +1,8 @@
-"""Candidates of one feature map, compared by the rows of each split that they did not see.
+"""Successive halving of the candidates of one feature map, scored on held-out rows.
 
-The first iterate of every candidate is a ridge solution
-in closed form; all are scored in one pass, the best go on through shared sweeps, and at each rung
-half of them are left behind.
+The first iterate of every candidate is a ridge solution in closed form; one pass scores all of
+them. The best candidates of each solver continue through shared sweeps, and at each rung the worse
+half of them is eliminated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from polysift.solvers.solver import Solver, SolverSettings
 T = TypeVar("T")
 
 CANDIDATES_PER_SOLVER = 3
-"""Candidates of each solver that go on beyond their first iterate."""
+"""Candidates of each solver that continue beyond their first iterate."""
 
 
 @dataclass(frozen=True)
@@ -47,32 +47,32 @@ class _Group:
 
 
 class SuccessiveHalving:
-    """Compares candidates on the rows of each split that they did not learn from.
+    """Compares the candidates of one feature map on the test parts of one round of splits.
 
     Parameters
     ----------
     engine : FullEngine
-        The rows, cut into the fold parts of a round of splits.
+        The passes over the rows, in the fold parts of the round.
     sums : GramSums
-        Its Gram matrices.
+        The Gram matrices of the fold parts.
     n_splits : int
-        The splits of the round.
+        The number of splits.
     settings : callable
         Takes a candidate, returns its solver's settings.
     score : callable
-        Takes the scores (m, K) of held-out rows, returns those of the splits.
+        Takes the decision scores (m, K) of held-out rows, returns the score of each split.
     context : FitContext
         Threads, progress, the checkpoint.
     name : str
-        Tells the states of this comparison from others.
+        Distinguishes the states of several comparisons in one checkpoint.
     outcome : Outcome
-        Filled as results come in, so that a stop loses none.
+        Receives the results as they are computed, so that none is lost when the search is ended.
     n_columns : int
-        The label columns.
+        The number of label columns.
     candidates_at_once, scores_at_once : int
-        How many candidates advance, and are scored, together: as many as the memory allows.
+        The candidates that advance, and that are scored, together, as the memory allows.
     bar : float
-        Candidates whose score at a rung is below it are dropped: other feature maps do better.
+        Candidates whose mean score at a rung is below it are eliminated.
     """
 
     def __init__(
@@ -100,30 +100,41 @@ class SuccessiveHalving:
     def run(
         self, candidates: list[Candidate], *, screen: bool, last: dict[Candidate, int] | None
     ) -> None:
-        """Compare candidates; ``last`` says how far each goes where that was decided before."""
+        """Compare candidates.
+
+        Parameters
+        ----------
+        candidates : list of Candidate
+            The candidates.
+        screen : bool
+            Whether candidates are eliminated early.
+        last : dict of Candidate to int, or None
+            The iteration at which each candidate was eliminated in the first round, to do the same
+            in this one; None in the first round.
+        """
         self._first_iterates(candidates)
-        going_on = candidates
+        remaining = candidates
         if screen and last is not None:
-            going_on = [candidate for candidate in candidates if last[candidate] > 1]
+            remaining = [candidate for candidate in candidates if last[candidate] > 1]
         elif screen:
-            going_on = self._best_of_each_solver(candidates)
-        going_on = [candidate for candidate in going_on if candidate.reads[-1] > 1]
-        if going_on:
-            self._race(sorted(going_on, key=lambda candidate: candidate.n), screen, last)
+            remaining = self._best_of_each_solver(candidates)
+        remaining = [candidate for candidate in remaining if candidate.reads[-1] > 1]
+        if remaining:
+            self._run_rungs(sorted(remaining, key=lambda candidate: candidate.n), screen, last)
 
     def _first_iterates(self, candidates: list[Candidate]) -> None:
         """Score the first iterate of every candidate."""
-        found = self._solve_first(candidates)
+        first = self._solve_first(candidates)
         size = self._scores_at_once
         for start in range(0, len(candidates), size):
             group = candidates[start : start + size]
-            scores = self._held_out(group, [found[candidate] for candidate in group])
+            scores = self._held_out(group, [first[candidate] for candidate in group])
             for i, candidate in enumerate(group):
                 values = self._score(self._of_candidate(scores, i))
                 self._record(candidate, values, 1, 1.0, candidate.reads[-1] == 1)
 
     def _solve_first(self, candidates: list[Candidate]) -> dict[Candidate, list[FloatArray]]:
-        """Return u after one iteration, for each candidate and split."""
+        """Return u after one iteration, for each candidate a list over the splits."""
         found: dict[Candidate, list[FloatArray]] = {candidate: [] for candidate in candidates}
         for split in range(self._n_splits):
             solved = self._factored(candidates, split, lambda factor, Aty: factor.solve(Aty))
@@ -134,7 +145,7 @@ class SuccessiveHalving:
     def _factored(
         self, candidates: list[Candidate], split: int, use: Callable[[Factor, FloatArray], T]
     ) -> dict[Candidate, tuple[FloatArray, T]]:
-        """Return A'y and what ``use`` makes of each candidate's factor; equal ratios share it."""
+        """Return A'y and ``use(factor, A'y)`` of each candidate; equal ridges share a factor."""
         G, Aty = self._sums.over(split)
         keys = {c: (c.n, self._settings(c).ridge) for c in candidates}
 
@@ -148,7 +159,7 @@ class SuccessiveHalving:
         return {candidate: (Aty[: candidate.n], made[key]) for candidate, key in keys.items()}
 
     def _held_out(self, candidates: list[Candidate], u: list[list[FloatArray]]) -> FloatArray:
-        """Return the scores of the held-out rows, K columns for each candidate."""
+        """Return the decision scores of the held-out rows, K columns for each candidate."""
         K = self._n_columns
         n = max(candidate.n for candidate in candidates)
         stacked = []
@@ -165,14 +176,15 @@ class SuccessiveHalving:
         return scores[:, i * K : (i + 1) * K]
 
     def _mean(self, candidate: Candidate) -> float:
-        """Return a candidate's mean score as last seen."""
+        """Return a candidate's last mean score."""
         results = [self._outcome.results[candidate, read] for read in candidate.reads]
-        return float(np.nanmean(max(results, key=lambda s: s.iterations).scores))
+        return float(np.nanmean(max(results, key=lambda result: result.iterations).scores))
 
     def _best_of_each_solver(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Return the best few candidates of each solver, no two of them with the same n.
+        """Return the best ``CANDIDATES_PER_SOLVER`` candidates of each solver, with distinct n.
 
-        With n given, rho hardly changes where the iterations lead, so the first iterate decides it.
+        For a given n, rho hardly changes the limit of the iterations; so the first iterate selects
+        it.
         """
         chosen: dict[tuple[str, int], Candidate] = {}
         for candidate in self._ranked(candidates):
@@ -183,35 +195,35 @@ class SuccessiveHalving:
     def _ranked(self, candidates: Iterable[Candidate]) -> list[Candidate]:
         return sorted(candidates, key=lambda candidate: (-self._mean(candidate), candidate.n))
 
-    def _race(
+    def _run_rungs(
         self, candidates: list[Candidate], screen: bool, last: dict[Candidate, int] | None
     ) -> None:
-        """Run candidates rung by rung, in one batch.
+        """Run candidates rung by rung, all in the same sweeps.
 
-        As long as they are too many for the memory they advance in groups, which begin anew at each
-        rung: so the limit decides how long it takes, not who is left behind.
+        As long as the memory does not suffice for all they advance in groups, which start again at
+        each rung: so the memory limit changes the time, but not which candidates are eliminated.
         """
-        racing, group, done = candidates, None, 0
+        remaining, group, done = candidates, None, 0
         for rung in rungs_of(candidates):
-            if group is None and len(racing) <= self._candidates_at_once:
-                group = self._new_group(racing)
-                racing, done = self._resumed(group)
-            if rung <= done or not racing:
+            if group is None and len(remaining) <= self._candidates_at_once:
+                group = self._new_group(remaining)
+                remaining, done = self._resumed(group)
+            if rung <= done or not remaining:
                 continue
-            racing = self._run_to(rung, racing, group)
-            left = self._left(racing, rung, last) if screen else []
-            racing = [candidate for candidate in racing if candidate not in left]
+            remaining = self._run_to(rung, remaining, group)
+            eliminated = self._eliminated(remaining, rung, last) if screen else []
+            remaining = [candidate for candidate in remaining if candidate not in eliminated]
             if group is not None:
-                group.loop.drop([s for candidate in left for s in group.solvers[candidate]])
-                group.loop.note = self._noted(group.candidates, racing, rung)
+                group.loop.drop([s for candidate in eliminated for s in group.solvers[candidate]])
+                group.loop.note = self._noted(group.candidates, remaining, rung)
                 group.loop.save()
 
-    def _left(
+    def _eliminated(
         self, candidates: list[Candidate], rung: int, last: dict[Candidate, int] | None
     ) -> list[Candidate]:
-        """Return the candidates that go no further, as was decided before, or is now."""
+        """Return the candidates that end at a rung: as in the first round, or by their scores."""
         if last is None:
-            return self._behind(candidates)
+            return self._worse_half(candidates)
         return [candidate for candidate in candidates if last[candidate] <= rung]
 
     def _run_to(
@@ -220,14 +232,14 @@ class SuccessiveHalving:
         """Advance candidates to a rung and score them; return those that have not ended."""
         if group is not None:
             self._advance(group, rung)
-            return self._read_off(candidates, group.solvers, rung)
-        going_on, size = [], self._candidates_at_once
+            return self._score_all(candidates, group.solvers, rung)
+        remaining, size = [], self._candidates_at_once
         for first in range(0, len(candidates), size):
             part = self._new_group(candidates[first : first + size], f"-{rung}")
             self._advance(part, rung)
             part.loop.save()
-            going_on += self._read_off(part.candidates, part.solvers, rung)
-        return going_on
+            remaining += self._score_all(part.candidates, part.solvers, rung)
+        return remaining
 
     def _new_group(self, candidates: list[Candidate], suffix: str = "") -> _Group:
         solvers = self._new_solvers(candidates)
@@ -250,9 +262,9 @@ class SuccessiveHalving:
                 raise Stopped(solver.status)
 
     def _noted(
-        self, candidates: list[Candidate], racing: list[Candidate], rung: int
+        self, candidates: list[Candidate], remaining: list[Candidate], rung: int
     ) -> dict[str, Any]:
-        """Return what a checkpoint must know of the rungs that are behind."""
+        """Return the results of the rungs so far as plain values, for a checkpoint."""
         results = [
             [i, read, list(result.scores), result.iterations, result.finished]
             for i, candidate in enumerate(candidates)
@@ -260,11 +272,11 @@ class SuccessiveHalving:
             for result in [self._outcome.results[candidate, read]]
         ]
         last = [self._outcome.last[candidate] for candidate in candidates]
-        places = [candidates.index(candidate) for candidate in racing]
-        return {"rung": rung, "racing": places, "results": results, "last": last}
+        indices = [candidates.index(candidate) for candidate in remaining]
+        return {"rung": rung, "racing": indices, "results": results, "last": last}
 
     def _resumed(self, group: _Group) -> tuple[list[Candidate], int]:
-        """Return the candidates that race on and the last rung done, as a checkpoint has them."""
+        """Return the remaining candidates and the last rung done, as saved in a checkpoint."""
         note, candidates = group.loop.note, group.candidates
         if not note:
             return list(candidates), 0
@@ -285,11 +297,11 @@ class SuccessiveHalving:
                 solvers[candidate].append(settings.solver(factor, Aty.copy(), m, split))
         return solvers
 
-    def _read_off(
+    def _score_all(
         self, candidates: list[Candidate], solvers: dict[Candidate, list[Solver]], rung: int
     ) -> list[Candidate]:
-        """Score the candidates as they stand at a rung; return those that have not ended."""
-        size, going_on = self._scores_at_once, []
+        """Score candidates at a rung; return those that have not ended."""
+        size, remaining = self._scores_at_once, []
         for start in range(0, len(candidates), size):
             group = candidates[start : start + size]
             scores = self._held_out(
@@ -301,13 +313,13 @@ class SuccessiveHalving:
                 iterations = float(np.mean([s.iterates for s in solvers[candidate]]))
                 self._record(candidate, values, rung, iterations, ended)
                 if not ended:
-                    going_on.append(candidate)
-        return going_on
+                    remaining.append(candidate)
+        return remaining
 
     def _record(
         self, candidate: Candidate, values: FloatArray, rung: int, iterations: float, ended: bool
     ) -> None:
-        """Note the scores of a candidate at a rung, for all its readings that are not done yet."""
+        """Record the scores of a candidate at a rung, for all its ``reads`` not finished yet."""
         results = self._outcome.results
         for read in candidate.reads:
             before = results.get((candidate, read))
@@ -317,8 +329,8 @@ class SuccessiveHalving:
                 )
         self._outcome.last[candidate] = candidate.reads[-1] if ended else rung
 
-    def _behind(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Return the worse half of the candidates that could go on, and those below the bar."""
+    def _worse_half(self, candidates: list[Candidate]) -> list[Candidate]:
+        """Return the worse half of the candidates, and those with a score below the bar."""
         ranked = self._ranked(candidates)
         half = -(-len(ranked) // 2)
         return [

@@ -1,4 +1,4 @@
-"""What to search and within which limits: from the parameters of a search to a job."""
+"""Conversion of the parameters of a search to a job, and its candidates."""
 
 from __future__ import annotations
 
@@ -28,9 +28,14 @@ SEARCHED = ("paper", "converged")
 """Solvers whose iterates a search can compare."""
 
 PAPER_ITERATIONS = 5
-LEAST_AUTO_DEGREE = 5
-AUTO_SIZES = 5
-LEAST_AUTO_SIZE = 30
+"""The iterations of candidates with the paper's solver."""
+
+MIN_AUTO_MAX_DEGREE = 5
+"""degrees="auto" includes all degrees up to this one at least."""
+
+AUTO_CENTER_COUNTS = 5
+MIN_AUTO_CENTERS = 30
+"""n_centers="auto" tries so many numbers, each half of the one before, down to this minimum."""
 
 SEARCH_PARAMETERS = (
     "degrees",
@@ -49,7 +54,7 @@ SEARCH_PARAMETERS = (
     "tol",
     "class_weight",
 )
-"""What a checkpoint compares, besides the centers and the splits."""
+"""Parameters that must agree to resume from a checkpoint, besides the centers and the splits."""
 
 
 @dataclass(frozen=True)
@@ -61,33 +66,33 @@ class SearchJob:
     degrees : list of int
         The degrees, ascending.
     strict : bool
-        Whether a degree that overflows is an error, or is left out.
+        Whether a degree that overflows is an error; else it is skipped.
     n_centers : list of int or None
-        The numbers of centers; None means the default.
+        The numbers of centers; None means to choose them by the number available.
     centers : str or ndarray of shape (n, d)
-        A scheme, or the centers themselves in the units of the data.
+        A scheme, or the centers in the units of the data.
     scalers : list of str or None
-        The kinds of scaler.
+        The scalers.
     rhos : list of float or None
-        Ratios relative to trace(G) / n; None is the solver's own.
+        Ratios relative to trace(G) / n; None means the solver's default.
     solvers : list of str
         The solvers.
     iterations : list of int
-        Where candidates of the converged mode are read off, ascending.
+        The iterations at which candidates of the converged mode are scored, ascending.
     alpha, beta, tol : float or None
         The parameters of the solvers that all candidates share.
     dtype : dtype
-        That of the rows.
+        The dtype of the rows.
     screen : bool
-        Whether the worse candidates stop early.
+        Whether worse candidates are eliminated early.
     scorer : callable or None
-        A scikit-learn scorer; None is accuracy.
+        A scikit-learn scorer; None means accuracy.
     cv, groups : object
         See ``make_rounds``.
     one_standard_error, refit : bool
         How to choose, and whether to fit the choice to all rows.
     calibration : str or None
-        How to make probabilities of out-of-fold scores, if at all.
+        The calibration of out-of-fold scores to probabilities, if any.
     seed : int
         The seed of centers and of a validation part.
     class_weight, threads, memory_limit, time_limit, checkpoint, parameters, show, backend
@@ -124,12 +129,12 @@ class SearchJob:
     backend: Backend
 
     def map_spec(self, scaler: str | None, degree: int) -> MapSpec:
-        """Return the feature map of one scaler and degree, with the most centers."""
+        """Return the feature map of a scaler and a degree, with the largest number of centers."""
         most = None if self.n_centers is None else max(self.n_centers)
         return MapSpec(degree, most, self.centers, scaler, self.seed)
 
     def candidates(self, available: int) -> list[Candidate]:
-        """Return the ways to solve where there are so many centers."""
+        """Return the candidates of a feature map with ``available`` centers."""
         reads = {"paper": (PAPER_ITERATIONS,), "converged": tuple(self.iterations)}
         return [
             Candidate(n, rho, solver, reads[solver])
@@ -142,8 +147,8 @@ class SearchJob:
         if self.n_centers is not None:
             return sorted({min(n, available) for n in self.n_centers})
         most = min(available, AUTO_CENTERS)
-        halves = {most >> k for k in range(AUTO_SIZES)}
-        return sorted(n for n in halves if n >= min(LEAST_AUTO_SIZE, most))
+        halves = {most >> k for k in range(AUTO_CENTER_COUNTS)}
+        return sorted(n for n in halves if n >= min(MIN_AUTO_CENTERS, most))
 
     def settings(self, candidate: Candidate) -> SolverSettings:
         """Return the solver's settings for a candidate."""
@@ -159,7 +164,7 @@ class SearchJob:
 
 
 def check_search_parameters(estimator: Any) -> None:
-    """Check what needs no data, before any is read."""
+    """Check the parameters that can be checked before data are read."""
     check_scorer(estimator.scoring)
     _degrees(estimator.degrees, 1)
     _sizes(estimator.n_centers)
@@ -183,7 +188,7 @@ def _degrees(value: Any, bound: int) -> list[int]:
             raise ValueError(
                 f"degrees must be 'auto', 'paper', an integer or a list of integers; got {value!r}."
             )
-        return list(range(1, (max(bound, LEAST_AUTO_DEGREE) if value == "auto" else bound) + 1))
+        return list(range(1, (max(bound, MIN_AUTO_MAX_DEGREE) if value == "auto" else bound) + 1))
     return sorted({check_degree(degree, "degrees") for degree in listed("degrees", value)})
 
 
@@ -197,7 +202,7 @@ def _sizes(value: Any) -> list[int] | None:
 
 def _scalers(value: Any, source: DataSource) -> list[str | None]:
     scalers = list(dict.fromkeys(listed("scalers", value)))
-    if source.sparse:  # where a zero does not stay zero, sparse rows would be filled
+    if source.sparse:  # others would map zeros to nonzeros, and make the rows dense
         scalers = [scaler for scaler in scalers if takes_sparse(scaler)]
     if not scalers:
         raise ValueError(
@@ -207,7 +212,7 @@ def _scalers(value: Any, source: DataSource) -> list[str | None]:
 
 
 def _scorer_name(scoring: Any) -> str:
-    """Return a scorer's name, which a function's text with its address is not."""
+    """Return a name that is the same in another process, unlike the repr of a function."""
     name = getattr(scoring, "__qualname__", None)
     return repr(scoring) if name is None else f"{scoring.__module__}.{name}"
 

@@ -1,4 +1,4 @@
-"""scikit-learn's scorers on scores that are there already."""
+"""Scorers of scikit-learn, applied to decision scores that are already computed."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Scorer = Callable[..., float]
 
 
 class ScoredRows(ClassifierMixin, BaseEstimator):
-    """A classifier that has scored its rows before: what a scorer is given.
+    """A classifier with precomputed decision scores, to pass to a scorer.
 
-    Its "X" are row numbers. Probabilities are made when they are asked for.
+    Its "X" are row numbers. Probabilities are computed on first use.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class ScoredRows(ClassifierMixin, BaseEstimator):
 
 
 def check_scorer(scoring: Any) -> Scorer | None:
-    """Return a scorer; None for plain accuracy, which needs none."""
+    """Return the scorer of the parameter ``scoring``; None for accuracy."""
     if scoring is None or (isinstance(scoring, str) and scoring == "accuracy"):
         return None
     if isinstance(scoring, str) and scoring not in get_scorer_names():
         raise ValueError(
-            f"scoring={scoring!r} is no scorer that scikit-learn knows. Take one of "
+            f"scoring={scoring!r} is not a scorer of scikit-learn. Use one of "
             f"{', '.join(map(repr, ('accuracy', 'balanced_accuracy', 'roc_auc', 'f1')))} or of "
             "sklearn.metrics.get_scorer_names(), or a callable scorer(estimator, X, y)."
         )
@@ -68,20 +68,20 @@ def check_scorer(scoring: Any) -> Scorer | None:
 
 
 class HeldOutScorer:
-    """Scores held-out rows, split by split.
+    """Scores the held-out rows of each split.
 
     Parameters
     ----------
     scorer : callable or None
-        A scikit-learn scorer; None is accuracy.
+        A scikit-learn scorer; None means accuracy.
     codes : ndarray of shape (m,)
         The class of each row.
     classes : ndarray
         The classes.
     weights : ndarray of shape (m,) or None
-        How often each row counts.
+        The weights of the rows.
     calibration : str
-        How scores become probabilities, for scorers that ask for them.
+        The calibration of probabilities, for scorers that need them.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class HeldOutScorer:
         self._takes_weights = weights is not None and _takes_weights(scorer)
 
     def __call__(self, scores: FloatArray, fold_parts: IntArray, n_splits: int) -> FloatArray:
-        """Return the score of each split; ``scores`` (m, K) are those of held-out rows."""
+        """Return the score of each split, by the decision scores (m, K) of held-out rows."""
         present = (
             fold_parts if self._weights is None else np.where(self._weights > 0, fold_parts, -1)
         )
@@ -122,12 +122,12 @@ class HeldOutScorer:
     def _accuracy(self, scores: FloatArray, fold_parts: IntArray, n_splits: int) -> FloatArray:
         right = predicted_codes(scores) == self._codes
         counted = (fold_parts >= 0) & (fold_parts < n_splits)
-        places, right = fold_parts[counted], right[counted]
+        splits, right = fold_parts[counted], right[counted]
         if self._weights is None:
-            return np.bincount(places, right, n_splits) / np.bincount(places, minlength=n_splits)
+            return np.bincount(splits, right, n_splits) / np.bincount(splits, minlength=n_splits)
         weights = self._weights[counted]
-        total = np.bincount(places, weights, n_splits)
-        return np.bincount(places, weights * right, n_splits) / total
+        total = np.bincount(splits, weights, n_splits)
+        return np.bincount(splits, weights * right, n_splits) / total
 
     def _score(self, model: ScoredRows, rows: IntArray, split: int) -> float:
         assert self._scorer is not None
@@ -160,7 +160,7 @@ def _takes_weights(scorer: Scorer | None) -> bool:
 
 
 def score_name(scoring: Any) -> str:
-    """Return what the scores of a scorer are called."""
+    """Return the name of a scorer's scores, for displays."""
     if scoring is None or isinstance(scoring, str):
         return scoring or "accuracy"
     metric = getattr(scoring, "_score_func", scoring)  # of what make_scorer returns

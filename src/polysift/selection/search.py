@@ -33,12 +33,12 @@ from polysift.solvers.result import Status
 from polysift.training.fit import Prepared, how_to_resume, prepare
 from polysift.training.folds import Round, make_rounds
 
-MOST_ERRORS_BEHIND = 0.5
-"""How far behind the best of other feature maps a candidate may be to go on, in standard errors."""
+MAX_STANDARD_ERRORS_BEHIND = 0.5
+"""How far a candidate may be behind the best of earlier stages, in standard errors."""
 
 
 def search(source: DataSource, job: SearchJob) -> SearchResult:
-    """Run a search."""
+    """Run a search, and return the results of all candidates and the refitted choice."""
     with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
         fit = FitContext(monitor, job.backend)
         try:
@@ -62,7 +62,7 @@ def search(source: DataSource, job: SearchJob) -> SearchResult:
 
 
 def _prepare(source: DataSource, job: SearchJob, fit: FitContext) -> Prepared:
-    """Survey the rows once for all stages."""
+    """Survey the rows, once for all stages."""
     specs = [job.map_spec(job.scalers[0], degree) for degree in job.degrees]
 
     def demand(spec: MapSpec) -> tuple[bool, int]:
@@ -89,7 +89,7 @@ def _prepare(source: DataSource, job: SearchJob, fit: FitContext) -> Prepared:
 
 
 class _Search:
-    """A search under way."""
+    """The state of a running search: the stages that are done, and their rows."""
 
     def __init__(self, context: SearchContext) -> None:
         self._context, self._job = context, context.job
@@ -100,7 +100,7 @@ class _Search:
         self._restore()
 
     def run(self) -> SearchResult:
-        """Run all stages, choose, refit."""
+        """Run all stages, choose the best row, and refit its model."""
         job, monitor = self._job, self._context.fit.monitor
         if job.one_standard_error and np.isinf(
             self._error(Row({}, np.zeros(self._context.n_splits)))
@@ -119,16 +119,17 @@ class _Search:
                 raise KeyboardInterrupt
             raise TimeoutError(_too_late(job, monitor.title))
         monitor.title = "refit"
-        monitor.lift()  # half a model would not be the best candidate
+        monitor.lift()  # the refit is not cut short: it would be another model
         model = refit(self._context, self._rows[best].params, self._kept) if job.refit else None
         classes = self._context.prepared.classes
         alone = seconds_alone(self._rows)
         return SearchResult(self._rows, best, classes, status, model, monitor.timings(), alone)
 
     def _run_stages(self) -> Status | None:
-        """Run what is not done yet; return why it ended early, if it did.
+        """Run the stages that are not done yet; return why they were ended early, or None.
 
-        High degrees come first: on large data they win, and then others are soon left behind.
+        High degrees come first: on large data they are the best, and then candidates of other
+        stages are eliminated early.
         """
         stages = list(product(reversed(self._job.degrees), self._job.scalers))
         try:
@@ -164,7 +165,7 @@ class _Search:
             stage.run()
         finally:
             self._rows += stage.rows
-        stage.price()
+        stage.estimate_costs()
         best = choose(self._rows)
         if best is not None:
             params = self._rows[best].params
@@ -175,7 +176,7 @@ class _Search:
         self._report(stage.rows, best)
 
     def _report(self, rows: list[Row], best: int | None) -> None:
-        """Report the best candidate of a stage, and of all so far."""
+        """Report the best score of a stage, and of all stages so far."""
         own = choose(rows)
         if own is None or best is None:
             return
@@ -187,18 +188,18 @@ class _Search:
         )
 
     def _keep(self, stage: Stage, best: Row) -> None:
-        """Keep what the refit of the best so far will use, and note how long it will take."""
+        """Keep the Gram matrices for the refit of the best row so far, and estimate its time."""
         scaler, degree = best.params["scaler"], best.params["degree"]
         self._refit_seconds = best.iterations * stage.sweep_seconds
         if self._job.calibration is not None:
-            self._refit_seconds *= 2.0  # the models without a fold advance along
+            self._refit_seconds *= 2.0  # the models without a fold share its sweeps
         if not self._context.rounds[0].complete:
             self._refit_seconds += stage.gram_seconds
         elif self._job.refit and stage.sums is not None:
             self._kept = Kept(scaler, degree, stage.sums)
 
     def _room(self, feature_map: FeatureMap) -> int:
-        """Return what a stage may allocate; Gram matrices that leave it too little are let go."""
+        """Return the bytes a stage may allocate; drop kept Gram matrices if these are too few."""
         limit = self._job.memory_limit
         if self._kept is None:
             return limit
@@ -229,17 +230,17 @@ class _Search:
         return n if found.candidates is None else min(n, max(len(found.candidates.keys), 1))
 
     def _bar(self) -> float:
-        """Return the score below which a candidate is left behind at a rung."""
+        """Return the mean score below which candidates are eliminated at a rung."""
         best = choose(self._rows)
         if best is None:
             return -np.inf
-        return self._rows[best].mean - MOST_ERRORS_BEHIND * self._error(self._rows[best])
+        return self._rows[best].mean - MAX_STANDARD_ERRORS_BEHIND * self._error(self._rows[best])
 
     def _error(self, row: Row) -> float:
         return standard_error(row, self._validation_rows())
 
     def _validation_rows(self) -> float | None:
-        """Return the weight of the validation part, where there is one only and accuracy counts."""
+        """Return the weight of the validation part, if there is a single one scored by accuracy."""
         if self._context.n_splits > 1 or self._job.scorer is not None:
             return None
         held_out = self._context.rounds[0].fold_parts == 0
@@ -247,7 +248,7 @@ class _Search:
         return float(held_out.sum() if weights is None else weights @ held_out)
 
     def _save(self, scaler: str | None, degree: int) -> None:
-        """Save what is done, and drop what only an unfinished stage needs."""
+        """Save the stages that are done, and drop the states of the last one."""
         checkpoint = self._context.fit.checkpoint
         if checkpoint is None:
             return
@@ -276,7 +277,7 @@ class _Search:
 
 
 def _fingerprint(job: SearchJob, prepared: Prepared, rounds: list[Round]) -> dict[str, Any]:
-    """Return what tells this search from any other fit."""
+    """Return plain values by which a checkpoint recognises this search."""
     return {
         **job.parameters,
         **prepared.fingerprint(),

@@ -1,6 +1,7 @@
-"""One stage of a search: the successive halving of one feature map, over all splits.
+"""The stages of a search: successive halving of the candidates of one feature map, and the refit.
 
-The refit of a search: its choice, fitted to all rows, with a Gram matrix that is at hand.
+A ``Stage`` compares the candidates of one scaler and degree over all rounds of splits. ``refit``
+fits the chosen one to all rows, with the Gram matrices of its stage if they were kept.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from polysift.data.source import DataSource
 from polysift.engine.budget import Shape
-from polysift.engine.compiled import MANY_PASSES, worthwhile
+from polysift.engine.compiled import MAX_COUNTED_PASSES, worthwhile
 from polysift.engine.context import FitContext
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
@@ -30,7 +31,23 @@ from polysift.training.folds import Round, stratified_folds
 
 @dataclass(frozen=True)
 class SearchContext:
-    """What all parts of a search work with."""
+    """What all parts of a search share.
+
+    Attributes
+    ----------
+    source : DataSource
+        The rows.
+    job : SearchJob
+        The parameters of the search.
+    prepared : Prepared
+        The results of the survey.
+    rounds : list of Round
+        The splits.
+    fit : FitContext
+        The backend, threads, progress and the checkpoint.
+    scorer : HeldOutScorer
+        Scores the held-out rows.
+    """
 
     source: DataSource
     job: SearchJob
@@ -45,11 +62,11 @@ class SearchContext:
         return sum(round_.n_splits for round_ in self.rounds)
 
     def feature_map(self, spec: MapSpec) -> FeatureMap:
-        """Return a feature map, learned from the one survey."""
+        """Return a feature map, learned from the survey."""
         return build_feature_map(spec, self.prepared.found, self.source.dtype)
 
     def shape(self, n: int, fold_parts: int) -> Shape:
-        """Return what the memory of a successive halving depends on, but for its problems."""
+        """Return the shape of a fit with n centers, but for ``problems``."""
         data = self.prepared.data
         shape = Shape.of(
             self.source,
@@ -62,29 +79,33 @@ class SearchContext:
 
 
 class Stage:
-    """The candidates of one scaler and degree.
+    """The comparison of the candidates of one scaler and degree.
 
     Parameters
     ----------
     context : SearchContext
-        What to work with.
-    scaler, degree, scheme
-        What the candidates have in common.
+        The context of the search.
+    scaler : str or None
+        The scaler of all candidates.
+    degree : int
+        Their degree.
+    scheme : str
+        The scheme of their centers.
     feature_map : FeatureMap
         The feature map with the most centers.
     bar : float
-        The score below which a candidate is left behind at a rung.
+        The mean score below which candidates are eliminated at a rung.
     memory_limit : int
-        Bytes that may be allocated.
+        The most bytes that the stage may allocate.
 
     Attributes
     ----------
     rows : list of Row
-        The candidates; filled as results come in, so that a stop loses none.
+        A row for each candidate and read; updated after each round, even if it was ended early.
     sums : GramSums or None
         The Gram matrices of the first round.
     gram_seconds, sweep_seconds : float
-        What the Gram matrices of the first round took, and what a sweep of one problem takes.
+        The seconds of the Gram matrices of the first round, and of a sweep of one problem.
     """
 
     def __init__(
@@ -104,7 +125,7 @@ class Stage:
         common: dict[str, Any] = {"degree": degree, "scaler": scaler}
         if scheme != "given":
             common["centers"] = scheme
-        self._by_key = {
+        self._row_of = {
             (candidate, read): Row(
                 common
                 | {
@@ -118,12 +139,12 @@ class Stage:
             for candidate in self._candidates
             for read in candidate.reads
         }
-        self.rows = list(self._by_key.values())
+        self.rows = list(self._row_of.values())
         self.sums: GramSums | None = None
         self.gram_seconds = self.sweep_seconds = 0.0
 
     def run(self) -> None:
-        """Run successive halving, round by round; the first decides how far each candidate goes."""
+        """Run successive halving, round by round; the first round decides the eliminations."""
         outcomes: list[Outcome] = []
         for number, round_ in enumerate(self._context.rounds):
             outcomes.append(Outcome())
@@ -131,22 +152,21 @@ class Stage:
                 last = outcomes[0].last if number else None
                 self._run_round(number, round_, last, outcomes[-1])
             finally:
-                self._take_in(outcomes)
+                self._update_rows(outcomes)
         for row in self.rows:
             row.screened = not row.finished
 
     def _run_round(
         self, number: int, round_: Round, last: dict[Candidate, int] | None, outcome: Outcome
     ) -> None:
+        """Run successive halving on the splits of a round."""
         context, job, candidates = self._context, self._context.job, self._candidates
         data = replace(
             context.prepared.data, fold_parts=round_.fold_parts, n_fold_parts=round_.n_fold_parts
         )
-        wanted = (
-            min(len(candidates), CANDIDATES_PER_SOLVER * len(job.solvers))
-            if job.screen
-            else len(candidates)
-        )
+        wanted = len(candidates)
+        if job.screen:
+            wanted = min(wanted, CANDIDATES_PER_SOLVER * len(job.solvers))
         execution, at_once = job.backend.fit_problems(
             self._memory_limit,
             context.shape(self._map.n_centers, round_.n_fold_parts),
@@ -155,7 +175,7 @@ class Stage:
             job.threads,
             keep_features=any(job.settings(c).many_sweeps for c in candidates),
         )
-        compiled = worthwhile(context.source.n_rows, self._map.n_centers, MANY_PASSES)
+        compiled = worthwhile(context.source.n_rows, self._map.n_centers, MAX_COUNTED_PASSES)
         execution = replace(execution, compiled=compiled)
         name, seconds = f"{self._name}-{number}", context.fit.monitor.seconds
         bytes_per_candidate = 8 * context.source.n_rows * data.n_columns
@@ -182,10 +202,10 @@ class Stage:
             )
             halving.run(candidates, screen=job.screen, last=last)
 
-    def _take_in(self, outcomes: list[Outcome]) -> None:
-        """Bring the candidates up to date with the rounds so far."""
+    def _update_rows(self, outcomes: list[Outcome]) -> None:
+        """Update the rows by the outcomes of the rounds so far."""
         rounds = self._context.rounds
-        for key, row in self._by_key.items():
+        for key, row in self._row_of.items():
             results = [outcome.results.get(key) for outcome in outcomes]
             known = [result for result in results if result is not None]
             if not known:
@@ -193,11 +213,13 @@ class Stage:
             scores = np.concatenate([result.scores for result in known])
             row.scores[: len(scores)] = scores
             counts = [len(result.scores) for result in known]
-            row.iterations = float(np.average([s.iterations for s in known], weights=counts))
-            row.finished = len(known) == len(rounds) and all(s.finished for s in known)
+            row.iterations = float(
+                np.average([result.iterations for result in known], weights=counts)
+            )
+            row.finished = len(known) == len(rounds) and all(result.finished for result in known)
 
-    def price(self) -> None:
-        """Note what each candidate would cost alone on a split, by what this stage's parts took."""
+    def estimate_costs(self) -> None:
+        """Estimate the seconds of fitting each row alone on one split, from those of this stage."""
         rounds, rows = self._context.rounds, self._context.source.n_rows
         learned = [
             np.count_nonzero((round_.fold_parts >= 0) & (round_.fold_parts != split))
@@ -215,14 +237,14 @@ class Stage:
 
 @dataclass(frozen=True)
 class Kept:
-    """The Gram matrices of one feature map, to refit without another pass."""
+    """The Gram matrices of one feature map, kept for the refit."""
 
     scaler: str | None
     degree: int
     sums: GramSums
 
     def sums_of(self, params: dict[str, Any]) -> GramSums | None:
-        """Return the matrices of a candidate, if it has this feature map."""
+        """Return the matrices of a model with these parameters; None if its features differ."""
         if (self.scaler, self.degree) != (params["scaler"], params["degree"]):
             return None
         n = params["n_centers"]
@@ -230,7 +252,11 @@ class Kept:
 
 
 def refit_round(context: SearchContext) -> Round | None:
-    """Return the fold parts of the refit's Gram matrix: those of the search, where they serve."""
+    """Return the round whose fold parts the refit uses; None if it needs none.
+
+    It is the first round of the search if that uses all rows, so that its Gram matrices can be
+    used again.
+    """
     if context.rounds[0].complete:
         return context.rounds[0]
     if context.job.calibration is None:
@@ -241,7 +267,7 @@ def refit_round(context: SearchContext) -> Round | None:
 
 
 def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> Trained:
-    """Fit a candidate to all rows."""
+    """Fit the model with these parameters to all rows, from kept Gram matrices if they match."""
     job, data, n = context.job, context.prepared.data, params["n_centers"]
     widest = context.feature_map(job.map_spec(params["scaler"], params["degree"]))
     feature_map = FeatureMap(widest.scaler, widest.centers[:n], widest.degree)
@@ -273,7 +299,7 @@ def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> 
 
 
 def _calibration(context: SearchContext, round_: Round, scores: FloatArray) -> Calibration | None:
-    """Learn from the scores of rows that were held out, if probabilities are wanted."""
+    """Return the calibration by the scores of held-out rows, if probabilities are asked for."""
     kind, data = context.job.calibration, context.prepared.data
     if kind is None:
         return None

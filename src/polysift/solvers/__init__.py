@@ -1,4 +1,4 @@
-"""The methods that find the coefficients, and the loop that runs them.
+"""The solvers that compute the coefficients, and the loop that runs them.
 
-They see an engine, never rows. ``loop`` reads beside Algorithm 1 of the paper.
+They use an engine, and never see rows. ``loop`` reads beside Algorithm 1 of the paper.
 """

@@ -41,35 +41,35 @@ from polysift.solvers.result import Status
 from polysift.solvers.solver import Solver
 
 LOOK_BACK_ITERATIONS = 10
-"""Iterations over which the converged mode wants the objective to have settled."""
+"""Iterations over which the objective must have changed little, in the converged mode."""
 
 EARLY_STOP_ROWS = 2000
-"""Above so many rows the paper's stopping rule with its defaults strikes after two iterations."""
+"""With more rows the paper's stopping rule with its defaults ends after two iterations."""
 
 NOISY_FLOAT32_ROWS = 1_000_000
-"""Above so many float32 rows their rounding alone keeps the paper's rule, a sum, from striking."""
+"""With more float32 rows their rounding alone keeps the sum of the paper's rule above tol."""
 
 
 @dataclass(frozen=True)
 class AdmmSettings:
-    """How to run the ADMM as the paper does, with its stopping rule: a small H-norm difference.
+    """The settings of the paper's ADMM, which stops at a small H-norm difference.
 
     Attributes
     ----------
     beta : float or None
-        The augmented Lagrangian parameter; None means ``gamma / m``.
+        The parameter of the augmented Lagrangian; None means ``gamma / m``.
     gamma : float
-        m beta, where beta is None.
+        m beta, used if ``beta`` is None.
     ridge : Ridge
         How rho = alpha / beta is chosen.
     relax : float
         Over-relaxation, 1 for the paper's algorithm.
     max_iter : int
-        Iterations at most.
+        The maximal number of iterations.
     tol : float
         The tolerance of the stopping rule; 0 never stops early.
     loss : Loss
-        What is minimised.
+        The loss that is minimised.
     """
 
     beta: float | None = 1.0
@@ -85,7 +85,7 @@ class AdmmSettings:
     hessians: ClassVar[bool] = False
     update_cost: ClassVar[int] = 0
     first_products: ClassVar[int] = 3
-    """Products of the first step at least, where a sample stands for the Gram matrix."""
+    """The minimal number of products of the first step, with a sampled Gram matrix."""
 
     def beta_for(self, m: float) -> float:
         """Return beta for rows of total weight m."""
@@ -94,25 +94,25 @@ class AdmmSettings:
     def solver(
         self, factor: Factor, Aty: FloatArray, m: float, without: int | None = None
     ) -> Solver:
-        """Return a solver over rows of total weight m, all but those of one fold part."""
+        """Return a solver over all rows but those of one fold part, of total weight m."""
         return Admm(factor, Aty, self, m, without)
 
     def is_final(self, iterates: int) -> bool:
-        """Return whether the last sweep can be skipped: nobody asks for its v, w and rule."""
+        """Return whether the sweep of the last iterate can be skipped: its results are unused."""
         return self.tol == 0.0 and iterates == self.max_iter
 
     def stopping_status(self, rows: list[dict[str, float]]) -> Status | None:
-        """Return why to stop after the last iteration, or None to go on."""
+        """Return the status to stop with after the last iteration, or None to continue."""
         if rows[-1]["h_norm_difference"] < self.tol:
             return Status.TOLERANCE
         return Status.MAX_ITER if len(rows) >= self.max_iter else None
 
     def shortfall(self, rows: list[dict[str, float]]) -> str:
-        """Return nothing: a few iterations are all that is asked for."""
+        """Return an empty text: a few iterations are not expected to converge."""
         return ""
 
     def expected_sweeps(self, rows: int, centers: int, dtype: Any) -> int:
-        """Return how many sweeps a fit will take, at most where it cannot be told."""
+        """Return the expected number of sweeps of a fit, or an upper bound."""
         if self.tol == 0:
             return self.max_iter - 1
         early = rows > EARLY_STOP_ROWS and self.beta_for(rows) >= 1 and self.tol >= 5e-4
@@ -120,13 +120,13 @@ class AdmmSettings:
         return min(self.max_iter, 2) if early and not noisy else self.max_iter
 
     def subsample_rows(self, rows: int, centers: int) -> int:
-        """Return 0: it begins with all rows."""
+        """Return 0: it begins on all rows."""
         return 0
 
 
 @dataclass(frozen=True)
 class ConvergedSettings(AdmmSettings):
-    """How to run the ADMM to the minimum: until residuals and objective have settled."""
+    """The settings of the ADMM that runs until residuals and objective have converged."""
 
     beta: float | None = None
     relax: float = 1.7
@@ -134,14 +134,14 @@ class ConvergedSettings(AdmmSettings):
     tol: float = 1e-3
 
     many_sweeps: ClassVar[bool] = True
-    first_products: ClassVar[int] = 5  # all other steps rely on it
+    first_products: ClassVar[int] = 5  # all other steps depend on its lambda
 
     def is_final(self, iterates: int) -> bool:
-        """Return false: the residuals of the last iteration are asked for."""
+        """Return False: the residuals of the last iteration are needed."""
         return False
 
     def stopping_status(self, rows: list[dict[str, float]]) -> Status | None:
-        """Return why to stop after the last iteration, or None to go on."""
+        """Return the status to stop with after the last iteration, or None to continue."""
         tol, last = self.tol, rows[-1]
         if last["objective"] == self.loss.minimum:
             return Status.ZERO_LOSS
@@ -161,25 +161,25 @@ class ConvergedSettings(AdmmSettings):
         )
 
     def expected_sweeps(self, rows: int, centers: int, dtype: Any) -> int:
-        """Return the most sweeps a fit can take."""
+        """Return the maximal number of sweeps."""
         return self.max_iter
 
 
 class Admm(Solver):
-    """One run of the ADMM, between the sweeps that an engine does for it.
+    """One run of the ADMM, between the sweeps of an engine.
 
     Parameters
     ----------
     factor : Factor
-        The factor of G + rho I over the rows it learns from.
+        The factor of G + rho I over its training rows.
     Aty : ndarray of shape (n, K)
         A'y over these rows: the residual of the paper's start, (u, v, w) = (0, y, 0).
     settings : AdmmSettings
-        How to run.
+        The settings.
     m : float
-        The total weight of these rows.
+        The total weight of its training rows.
     without : int or None
-        The fold part that it does not learn from.
+        The fold part that is not in its training rows.
 
     Attributes
     ----------
@@ -221,7 +221,7 @@ class Admm(Solver):
         return self.factor.solve(self.r)
 
     def update(self, swept: AdmmSums, seconds: float) -> None:
-        """Take in what the sweep with the new u has added up: line 6 of Algorithm 1."""
+        """Update r, the history and the status by the sums of a sweep: line 6 of Algorithm 1."""
         self.r, self.g = swept.r, self._next_g(swept.r)
         self.rows.append(self._measured(swept) | {"seconds": seconds})
         self.status = self.settings.stopping_status(self.rows)
@@ -232,17 +232,17 @@ class Admm(Solver):
         The w-update gives q = relax (f - v_old) + v_old + q_old - v. Multiply by A', insert
         A'(f - v_old) = -rho du - A'q_old (the optimality of the u-step) and r = A'(v - q - f), and
         solve for A'q. Rounding errors shrink by (2 - relax) / 2 in each step. Without
-        over-relaxation the step cancels, and need not be exact.
+        over-relaxation the step cancels, and may be inexact.
         """
         relax, rho = self.settings.relax, self.factor.rho
         return 0.5 * ((2.0 - relax) * self.g - (relax - 1.0) * rho * self._du - r)
 
     def _measured(self, swept: AdmmSums) -> dict[str, float]:
-        """Return the iteration's row of the history; over label columns the mean, or the worst.
+        """Return the iteration's row of the history: over label columns the mean, or the maximum.
 
         The primal residual is ``|A u - v| / max(|A u|, |v|)``. The dual one is the part of q that
         lies in the range of A, ``sqrt(g'(G + rho I)^-1 g) / |q|``: zero at the optimum, at most 1,
-        and the same for any basis of the features. With a sample, its M stands for G + rho I.
+        and independent of the basis of the features. With a sample, M replaces G + rho I.
         """
         tiny, du = np.finfo(float).tiny, self._du
         primal = np.sqrt(swept.primal / np.maximum(np.maximum(swept.f2, swept.v2), tiny))
@@ -257,11 +257,11 @@ class Admm(Solver):
         }
 
     def shortfall(self) -> str:
-        """Return how far from its goal the last iteration was, where convergence is the goal."""
+        """Return how far from convergence the last iteration was, for a warning."""
         return self.settings.shortfall(self.rows)
 
     def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return all that is needed to resume, as arrays and plain values."""
+        """Return the state to resume from, as arrays and plain values."""
         return {"u": self.u, "r": self.r, "g": self.g}, {}
 
     def restore(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:

@@ -1,19 +1,19 @@
-"""The ADMM where a sample of the rows stands for the Gram matrix.
+"""The ADMM with a Gram matrix that is estimated from a sample of the rows.
 
 The u-step solves (G + rho I) du = r. With M = H + rho I, where H estimates G from a sample of the
 rows, the eigenvalues of M^-1 (G + rho I) are close to one another: conjugate gradients need some
-five products with G, each a pass over the rows, and G itself is never formed. They also tell the
-largest of these eigenvalues, lambda. From then on ``du = (lambda M)^-1 r`` is a step that costs no
-product: that of the proximal ADMM whose proximal matrix is lambda M - G in place of rho I, and
-which converges as the paper's does, since lambda M >= G.
+five products with G, each a pass over the rows, and G itself is never formed. They also estimate
+the largest of these eigenvalues, lambda. From then on ``du = (lambda M)^-1 r`` is a step that needs
+no product: that of the proximal ADMM with the proximal matrix lambda M - G instead of rho I, which
+converges as the paper's does, since lambda M >= G.
 
-Rows are sampled twice. The first sample is even, and its Gram matrix tells, roughly, the leverage
-of each row: ``omega a'(G + rho I)^-1 a``, how much of some direction of the features the row has to
-itself. The second sample draws rows by their leverage. At high degrees a few rows have most of the
-leverage; an even sample misses them, and its matrix is far too small in their directions. It is far
-too large in the directions of those few that it did catch, which then seem to have little leverage
-and may be missed the second time: so the matrix is that of both samples together. A row counts as
-often as the inverse of its probability to be in them.
+Rows are sampled twice. The first sample is uniform, and its Gram matrix gives an estimate of the
+leverage of each row, ``omega a'(G + rho I)^-1 a``. The second sample draws rows by their leverage.
+At high degrees a few rows have most of the leverage; a uniform sample misses most of them, and its
+matrix is far too small in their directions. It is far too large in the directions of those that are
+in the sample, whose leverage is then underestimated, and which the second sample may miss: so the
+matrix is that of both samples together. A row is weighted by the inverse of its probability to be
+in one of them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,24 @@ from polysift.solvers.admm import Admm, AdmmSettings
 from polysift.solvers.factor import Factor, Ridge, factorise
 
 HELD_OUT_EVERY = FIRST_ROWS_PER_CENTER + 1
-"""Of the first sample every fifth row is held out, to judge leverages by."""
+"""Every fifth row of the first sample is held out, to estimate leverages on."""
+
+STEP_TOLERANCE = 0.003
+"""The residual that a step may leave, relative to that of the paper's start; norms are those of
+M^-1 here."""
+
+MAX_PRODUCTS = 40
+"""The maximal number of products of a step."""
+
+MAX_IDLE_PRODUCTS = 6
+"""Products in a row that do not reduce the residual, after which rounding errors dominate."""
+
+MAX_STEP_GROWTH = 10.0
+"""Steps of the proximal ADMM hardly grow. If they grow by this factor, lambda was too small, and a
+step by conjugate gradients finds a larger one."""
+
+RESCUE_TOLERANCE = 0.1
+"""The residual that such a step may leave, relative to its own right-hand side."""
 
 
 @dataclass
@@ -69,9 +86,9 @@ class SampledSums(GramSums):
 def sampled_sums(
     engine: SamplingEngine, sample: Sample, ridge: Ridge, context: FitContext
 ) -> SampledSums:
-    """Draw both samples and return the sums of the second one.
+    """Draw both samples and return the sums of the second, which includes the first.
 
-    They are saved, once they are there, as the state "gram", and found again.
+    They are saved in the checkpoint as the state "gram", and loaded from it.
     """
     checkpoint = context.checkpoint
     saved = None if checkpoint is None else checkpoint.load("gram")
@@ -86,8 +103,8 @@ def sampled_sums(
 
 
 def _by_leverage(engine: SamplingEngine, sample: Sample, ridge: Ridge, context: FitContext) -> Draw:
-    """Return the draw of the second sample, by a first one."""
-    first, chance = _first_sample(engine, sample)
+    """Return the draw by leverages, which are estimated from a first sample."""
+    first, probability = _first_sample(engine, sample)
     picked, held = first.split(HELD_OUT_EVERY)
     G = _gram(engine, picked.in_one_fold_part(), context)[0]
     G *= HELD_OUT_EVERY / FIRST_ROWS_PER_CENTER
@@ -98,15 +115,15 @@ def _by_leverage(engine: SamplingEngine, sample: Sample, ridge: Ridge, context: 
     ) / np.sqrt(SKETCH_DIRECTIONS)
     sketch = scipy.linalg.solve_triangular(factor, directions, check_finite=False)
     parts = feature_blocks(engine.features, held.X, len(G), panel_rows(len(G)), context.pool)
-    weights = np.concatenate(held.counts) * chance
+    weights = np.concatenate(held.counts) * probability
     found = [leverages(A, sketch, weights[slice(*rows)]) for rows, A in parts]
-    rows_that_count = first.n_rows / chance
-    slope = slope_for(min(sample.second / rows_that_count, 1.0), np.concatenate(found))
-    return Draw(sample.seed, chance, slope, sketch)
+    present_rows = first.n_rows / probability
+    slope = slope_for(min(sample.second / present_rows, 1.0), np.concatenate(found))
+    return Draw(sample.seed, probability, slope, sketch)
 
 
 def _first_sample(engine: SamplingEngine, sample: Sample) -> tuple[Picked, float]:
-    """Return an even sample and its chance; it is drawn anew if too many rows have no weight."""
+    """Return a uniform sample and its probability, larger where many rows have no weight."""
     wanted = sample.first * HELD_OUT_EVERY / FIRST_ROWS_PER_CENTER
     share = min(wanted / sample.rows, 1.0)
     while True:
@@ -117,7 +134,7 @@ def _first_sample(engine: SamplingEngine, sample: Sample) -> tuple[Picked, float
 
 
 def _gram(engine: SamplingEngine, picked: Picked, context: FitContext) -> FloatArray:
-    """Return the Gram matrices of picked rows, counted as often as they stand for."""
+    """Return the Gram matrices of picked rows, weighted by ``counts``, for each fold part."""
     n = picked.Aty.shape[1]
     G, work, pool = np.zeros((len(picked.trace), n, n)), Workspace(), context.pool
 
@@ -135,37 +152,19 @@ def _gram(engine: SamplingEngine, picked: Picked, context: FitContext) -> FloatA
     return G
 
 
-STEP_TOLERANCE = 0.003
-"""The residual that a step may leave, relative to that of the paper's start; norms are those of
-M^-1 here."""
-
-MOST_PRODUCTS = 40
-"""Products of a step at most."""
-
-MOST_IDLE_PRODUCTS = 6
-"""Products without a smaller residual after which rounding errors are to blame."""
-
-MOST_GROWTH = 10.0
-"""Steps of the proximal ADMM do not grow but for a little. If they do by this factor, lambda was
-too small, and a step by conjugate gradients finds a larger one."""
-
-RESCUE_TOLERANCE = 0.1
-"""The residual that such a step may leave, relative to its own."""
-
-
 class ConjugateGradients:
-    """The columns of one run, each with its own steps; those that are done rest.
+    """Preconditioned conjugate gradients for (G + rho I) du = r, for all columns at once.
 
     Parameters
     ----------
     factor : Factor
-        That of M.
+        The factor of the preconditioner M.
     r : ndarray of shape (n, K)
-        The right-hand side.
+        The right-hand sides.
     target : ndarray of shape (K,)
-        Squared norms of the residual to come down to.
+        The squared norms of the residuals at which columns are done.
     least : int
-        Products to take in any case.
+        The minimal number of products.
 
     Attributes
     ----------
@@ -174,7 +173,7 @@ class ConjugateGradients:
     P : ndarray of shape (n, K)
         The directions to be multiplied by G next; zero for columns that are done.
     products : int
-        The products taken.
+        The number of products so far.
     """
 
     def __init__(self, factor: Factor, r: FloatArray, target: FloatArray, least: int = 0) -> None:
@@ -191,12 +190,12 @@ class ConjugateGradients:
 
     @property
     def products(self) -> int:
-        """The products taken."""
+        """The number of products so far."""
         return len(self._lengths)
 
     @property
     def done(self) -> bool:
-        """Whether all columns are."""
+        """Whether all columns are done."""
         return not self._open.any()
 
     def absorb(self, GP: FloatArray) -> None:
@@ -215,17 +214,17 @@ class ConjugateGradients:
         self._waited = np.where(square < self._smallest, 0, self._waited + 1)
         self._smallest = np.minimum(square, self._smallest)
         self._square = square
-        self._open = going & (square > 0.0) & (self._waited < MOST_IDLE_PRODUCTS)
+        self._open = going & (square > 0.0) & (self._waited < MAX_IDLE_PRODUCTS)
         if self.products >= self._least:
             self._open &= square > self._target
-        if self.products >= MOST_PRODUCTS:
+        if self.products >= MAX_PRODUCTS:
             self._open[:] = False
         self.P = np.where(self._open, z + ratio * self.P, 0.0)
 
     def largest(self) -> float:
-        """Return the largest eigenvalue of M^-1 (G + rho I), as far as the columns have met it.
+        """Return an estimate, from below, of the largest eigenvalue of M^-1 (G + rho I).
 
-        The steps' lengths and ratios are the entries of Lanczos' tridiagonal matrix.
+        The lengths and ratios of the steps give the entries of Lanczos' tridiagonal matrix.
         """
         found = 0.0
         steps = np.array([self._lengths, self._ratios])
@@ -240,16 +239,16 @@ class ConjugateGradients:
 
 
 class SampledAdmm(Admm):
-    """One run of the ADMM whose factor is that of M = H + rho I, where H estimates G.
+    """One run of the ADMM with the factor of M = H + rho I, where H estimates G.
 
     Parameters are those of ``Admm``.
 
     Attributes
     ----------
     largest : float
-        The largest eigenvalue of M^-1 (G + rho I), as far as it is known.
+        The estimate so far of the largest eigenvalue of M^-1 (G + rho I).
     products : int
-        Products with G that its steps took.
+        The number of products with G so far.
     """
 
     products: int
@@ -264,12 +263,14 @@ class SampledAdmm(Admm):
     ) -> None:
         super().__init__(factor, Aty, settings, m, without)
         self.products, self.largest = 0, 1.0
-        self._start_square = factor.square(Aty)  # of A'y in the norm of M^-1: a scale of residuals
+        self._start_square = factor.square(
+            Aty
+        )  # |A'y|^2 in the norm of M^-1, the scale of residuals
         self._gradients: ConjugateGradients | None = None
         self._prepared = False
 
     def directions(self) -> FloatArray | None:
-        """Return the directions of conjugate gradients, as long as the step needs them."""
+        """Return the directions of conjugate gradients; None when the step needs no product."""
         if not self._prepared:
             self._prepared, target = True, self._target()
             if target is not None:
@@ -282,14 +283,14 @@ class SampledAdmm(Admm):
         self._gradients.absorb(GP)
 
     def _target(self) -> tuple[FloatArray, int] | None:
-        """Return the residual the step may leave, and its least products; None asks for none."""
+        """Return the residual a step may leave, and its minimal products; None for no products."""
         settings = self.settings
         if self.iterates == 0:
             return STEP_TOLERANCE**2 * self._start_square, settings.first_products
         if not settings.many_sweeps:
             return STEP_TOLERANCE**2 * self._start_square, 0
         moves = [row["h_norm_difference"] for row in self.rows]
-        if moves[-1] > MOST_GROWTH * min(moves):
+        if moves[-1] > MAX_STEP_GROWTH * min(moves):
             return RESCUE_TOLERANCE**2 * self.factor.square(self.r), 0
         return None
 
@@ -305,13 +306,13 @@ class SampledAdmm(Admm):
     def _next_g(self, r: FloatArray) -> FloatArray:
         """Return A'q of the new q.
 
-        With over-relaxation and a step that is not exact there is no recursion for it; what stands
-        for it then is -r = A'(q + f - v), the same where the primal residual is zero.
+        With over-relaxation and inexact steps there is no recursion for it, and -r = A'(q + f - v)
+        replaces it, which is equal if the primal residual is zero.
         """
         return super()._next_g(r) if self.settings.relax == 1.0 else -r
 
     def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return all that is needed to resume, as arrays and plain values."""
+        """Return the state to resume from, as arrays and plain values."""
         return super().saved()[0], {"products": self.products, "largest": self.largest}
 
     def restore(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
@@ -322,7 +323,7 @@ class SampledAdmm(Admm):
 
 @dataclass(frozen=True)
 class SampledGram:
-    """A start with the Gram matrix of a sample, and solvers that make do with it."""
+    """A start with the Gram matrix of a sample, for solvers that need no more."""
 
     sample: Sample
 

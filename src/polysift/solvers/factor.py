@@ -1,7 +1,7 @@
 """The ridge of the u-step and the Cholesky factor of G + rho I, which serves all label columns.
 
-rho = alpha / beta gets a floor in the order of the rounding errors in G: anything less drowns in
-them, and the factor may not exist.
+rho = alpha / beta has a floor in the order of the rounding errors in G: a smaller rho would be lost
+in them, and the factor may not exist.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ RHO_FLOOR = 10.0
 
 @dataclass(frozen=True)
 class Ridge:
-    """How rho is chosen: as a number, relative to trace(G) / n, or as a multiple of its floor.
+    """The choice of rho: a number, relative to trace(G) / n, or a multiple of its floor.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Ridge:
     floor_multiple: float = 1.0
 
     def asked(self, trace: float, n: int, floor: float) -> float:
-        """Return the rho that is asked for, of a matrix with this trace."""
+        """Return the requested rho for an n x n matrix with this trace."""
         if self.rho is not None:
             return self.rho
         if self.relative_rho is not None:
@@ -47,7 +47,17 @@ class Ridge:
 
 @dataclass(frozen=True)
 class Factor:
-    """The Cholesky factor of G + rho I; it serves all label columns, and any beta."""
+    """The Cholesky factor of G + rho I; it serves all label columns, and any beta.
+
+    Attributes
+    ----------
+    cholesky : tuple
+        The factor, as ``scipy.linalg.cho_factor`` returns it.
+    rho, rho_floor : float
+        The ratio alpha / beta, and its floor.
+    rho_raised : bool
+        Whether ``rho`` is larger than requested.
+    """
 
     cholesky: Any
     rho: float
@@ -66,7 +76,7 @@ class Factor:
 def factorise(G: FloatArray, ridge: Ridge, trace: float | None = None) -> Factor:
     """Choose rho, at least its floor, and factor G + rho I; G's diagonal is overwritten.
 
-    Where ``trace`` is given, it is that of the Gram matrix which ``G`` estimates from a sample.
+    With a sampled Gram matrix, ``trace`` is that of the matrix which ``G`` estimates.
     """
     diagonal = G.diagonal().copy()
     trace = float(diagonal.sum()) if trace is None else trace
@@ -82,7 +92,7 @@ def factorise(G: FloatArray, ridge: Ridge, trace: float | None = None) -> Factor
         try:
             # The upper triangle is read and a new array written, so that G survives a failure.
             cholesky = scipy.linalg.cho_factor(G, check_finite=False)
-        except scipy.linalg.LinAlgError:  # rounding beyond the floor: rare, and cured by more
+        except scipy.linalg.LinAlgError:  # rare: rounding errors beyond the floor
             rho *= 10.0
         else:
             return Factor(cholesky, rho, floor, rho > asked)

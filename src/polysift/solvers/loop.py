@@ -1,7 +1,7 @@
 """The loop of Algorithm 1, for one solver or for many that share the passes over the rows.
 
-A plain fit is one solver; the folds of a calibration and the candidates of a search are many, whose
-problems one sweep advances together.
+A plain fit has one solver. The folds of a calibration and the candidates of a search have many,
+whose problems share each sweep.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ from polysift.solvers.solver import Solver
 
 
 class IterationCallback(Protocol):
-    """What is called before and after each iteration."""
+    """Callback before and after each iteration."""
 
     def begin(self) -> None:
         """Begin an iteration."""
 
     def end(self, u: FloatArray) -> bool:
-        """End an iteration, with its coefficients; true asks to stop."""
+        """End an iteration with its coefficients; return True to stop."""
 
 
 class Loop:
-    """Solvers that iterate together, saved and resumed together.
+    """Solvers that iterate together, and are saved and resumed together.
 
     Parameters
     ----------
     engine : SamplingEngine
-        The passes over the rows; products are asked for only where a sample stands for G.
+        The passes over the rows; products are needed only with a sampled Gram matrix.
     solvers : sequence of Solver
-        The solvers. Neighbours should have the same number of centers. The first one leads: it is
-        the one that is reported.
+        The solvers, ordered by their number of centers, so that problems share matrix products. The
+        first is the one that is reported.
     monitor : Monitor, optional
         Receives each iteration; may raise ``OutOfTime``, which ends all solvers with their latest
         u.
     checkpoint : Checkpoint, optional
-        Where to save the solvers, as the state ``name``, and to resume from.
+        Where the solvers are saved, as the state ``name``, and resumed from.
     pool : Pool, optional
-        Threads for the steps of many solvers.
+        The threads for the steps of many solvers.
     report : bool
         Whether the monitor receives each iteration.
     since : float, optional
@@ -58,7 +58,7 @@ class Loop:
     solvers : sequence of Solver
         The solvers.
     note : dict
-        Plain values of the owner's that are saved and restored along.
+        Plain values of the caller that are saved and restored with the solvers.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Loop:
     def run(self, until: int | None = None, callback: IterationCallback | None = None) -> None:
         """Iterate until every solver has ended, or has had ``until`` iterations: Algorithm 1.
 
-        ``callback`` follows the first solver, and may end all of them.
+        ``callback`` is called at the iterations of the first solver, and may end all solvers.
         """
         lead = self.solvers[0]
         try:
@@ -98,14 +98,14 @@ class Loop:
                     followed.begin()
 
                 # Line 3: u <- u + (G + rho I)^-1 r, with r = A'(v - w / beta - A u).
-                self._multiply_directions(solvers)  # only where a sample stands for G
+                self._multiply_directions(solvers)  # only with a sampled G
                 self._each(solvers, lambda solver, _: solver.step())
                 solvers = self._retire()
                 if solvers:
                     # Lines 4 and 5, in one pass over the rows: v <- prox(y, A u + w / beta) and
                     # w <- w + beta (A u - v), in engine/row_updates.py; the pass returns the new r.
                     swept = self._engine.sweep([s.problem for s in solvers], _stacked(solvers))
-                    # Line 6: is that enough?
+                    # Line 6: the stopping rule.
                     self._update(solvers, swept)
 
                 if followed is not None and followed.end(lead.coefficients()):
@@ -123,7 +123,7 @@ class Loop:
         self._complete_histories()
 
     def _multiply_directions(self, solvers: list[Solver]) -> None:
-        """Multiply by G what solvers ask for, all in the same passes."""
+        """Multiply the directions of all solvers by G, in shared passes."""
         while True:
             found = self._each(solvers, lambda solver, _: solver.directions())
             asking = [(s, P) for s, P in zip(solvers, found, strict=True) if P is not None]
@@ -136,7 +136,7 @@ class Loop:
             )
 
     def _update(self, solvers: list[Solver], swept: Any) -> None:
-        """Give solvers what a sweep has added up, and report the first of them."""
+        """Update solvers by the sums of a sweep, and report the first of them."""
         seconds = self._seconds()
         self._each(
             solvers, lambda solver, i: solver.update(swept.of_problem(i, solver.problem.n), seconds)
@@ -147,7 +147,7 @@ class Loop:
             self._monitor.iteration(solvers[0].iterates, solvers[0].rows[-1])
 
     def _each(self, solvers: list[Solver], do: Any) -> list[Any]:
-        """Return ``do(solver, i)`` for each, by threads."""
+        """Return ``do(solver, i)`` for each solver, computed by threads."""
         return list(self._pool.map(lambda item: do(item[1], item[0]), enumerate(solvers)))
 
     def _end(self, status: Status) -> None:
@@ -155,7 +155,7 @@ class Loop:
             self.solvers[i].status = self.solvers[i].status or status
 
     def drop(self, solvers: Sequence[Solver]) -> None:
-        """Stop advancing some solvers, for good."""
+        """Stop iterating some solvers."""
         gone = {id(solver) for solver in solvers}
         self._keep([i for i in self._active if id(self.solvers[i]) not in gone])
 

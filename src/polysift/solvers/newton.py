@@ -1,14 +1,15 @@
-"""Newton's method for the minimum of the loss, through rounded losses that sharpen.
+"""Newton's method for the minimum of the loss, by smoothed losses that approach it.
 
-For each label column it minimises the mean of the loss with its kinks rounded (``losses``), and
-lets the rounding delta go to zero. Rows keep multipliers, and the Hessian is a Gram matrix of rows
-weighted by the curvature of their steps by these: a primal-dual method. It is made of some rows,
-drawn by these weights. All is done in coordinates z in which the features are nearly orthonormal:
-u = T z with T'(G + rho I) T = m I, where the factor of the ADMM gives T.
+For each label column it minimises the mean of the loss with its kinks rounded (``losses``), while
+the rounding delta decreases to zero. It is a primal-dual method: rows have multipliers, and the
+Hessian is a Gram matrix of rows weighted by a curvature that depends on these. It is estimated from
+a sample of rows, drawn by these weights. Steps are computed in coordinates z in which the features
+are nearly orthonormal: u = T z with T'(G + rho I) T = m I, where T follows from the factor of the
+ADMM.
 
-A pass goes to a point and returns the loss and its gradient there, for the delta that comes next,
-and the slopes along the step from the last point. If they say that the step was too long or too
-short, the next pass goes to where it should have ended.
+A pass at a point returns the loss, its gradient for the next delta, and the slopes along the step
+from the last point. If these show that the step was too long or too short, the next pass is at a
+corrected point of the same step.
 """
 
 from __future__ import annotations
@@ -31,51 +32,52 @@ from polysift.solvers.result import HISTORY_COLUMNS, Status
 from polysift.solvers.solver import Solver
 
 WARM_DELTA = 2.0**-5
-"""The first delta of a warm start: with a large one it would leave a minimum and come back."""
+"""The first delta of a warm start; with a larger one it would leave a minimum and return."""
 
 RISING_STEP_FACTOR = 0.1
-"""The share of a step that is tried next where its end lies above its start."""
+"""The factor by which a step is shortened if the loss at its end is higher than at its start."""
 
 HESSIAN_PASS_RATIO = 16.0
 """Rows of a Hessian times n, relative to all rows, at which it costs as much as a pass."""
 
 PASSES_PER_HESSIAN_COST = 2.0
-"""A Hessian is due when so many times the passes since the last one would cost as much."""
+"""A Hessian is due when it costs at most so many times the passes since the last one."""
 
 HESSIAN_ROWS_PER_CENTER = 25.0, 1000.0
-"""Rows per center of which a Hessian is made: so many as cost a pass, within these bounds."""
+"""Bounds of the rows per center of a Hessian; between them it costs as much as a pass."""
 
-CUT_STEP = 0.5
-"""A step of which less is taken asks for a Hessian at once: BFGS learns little from it."""
+MIN_STEP_SHARE = 0.5
+"""If less than this share of a step was taken, a Hessian is due: BFGS learns little from it."""
 
-SUBSAMPLE_ROWS_PER_CENTER, LEAST_SUBSAMPLE_ROWS = 50, 10_000
-"""Rows per center on which to begin, and at least."""
+SUBSAMPLE_ROWS_PER_CENTER, MIN_SUBSAMPLE_ROWS = 50, 10_000
+"""Rows per center of the subsample on which it begins, and the minimum of its rows."""
 
-LEAST_SUBSAMPLE_RATIO = 4
-"""There must be so many times the rows of a subsample."""
+MIN_ROWS_PER_SUBSAMPLE_ROW = 4
+"""A subsample needs at least so many rows per row of its own."""
 
 ROUGH_TOLERANCE = 0.1
-"""The tolerance there: nearer to their own minimum, they do not come nearer to that of all."""
+"""The tolerance on a subsample: nearer to its own minimum is not nearer to that of all rows."""
 
 EXPECTED_PASSES, EXPECTED_PASSES_LATE, EXPECTED_PASSES_ROUGH = 30, 12, 5
-"""About so many passes it takes, where it began with some of the rows, and where these may be as
-near to the minimum as asked for."""
+"""The expected passes over all rows: without a subsample, after one, and after one that meets the
+tolerance."""
 
 
 @dataclass(frozen=True)
 class NewtonSettings:
-    """How to run Newton's method.
+    """The settings of Newton's method.
 
     Attributes
     ----------
     ridge : Ridge
         How rho is chosen.
     max_iter : int
-        Passes over the rows at most.
+        The maximal number of passes over the rows.
     tol : float
-        What a step could still gain, relative to the loss; 0 never stops early.
+        The estimated distance to the minimum at which it stops, relative to the loss; 0 never stops
+        early.
     loss : Loss
-        What is minimised.
+        The loss that is minimised.
     """
 
     ridge: Ridge = Ridge()  # noqa: RUF009 - a frozen value
@@ -91,13 +93,13 @@ class NewtonSettings:
     def solver(
         self, factor: Factor, Aty: FloatArray, m: float, without: int | None = None
     ) -> Newton:
-        """Return a solver over rows of total weight m, all but those of one fold part."""
+        """Return a solver over all rows but those of one fold part, of total weight m."""
         return Newton(factor, Aty, self, m, without)
 
     def expected_sweeps(self, rows: int, centers: int, dtype: Any) -> int:
-        """Return about how many passes a fit will take.
+        """Return the expected number of passes of a fit.
 
-        It may take ten times as many where the classes are nearly separable.
+        If the classes are nearly separable, it may take ten times as many.
         """
         passes = EXPECTED_PASSES
         if self.subsample_rows(rows, centers):
@@ -106,26 +108,26 @@ class NewtonSettings:
         return min(self.max_iter, passes)
 
     def subsample_rows(self, rows: int, centers: int) -> int:
-        """Return on how many rows to begin; 0 to begin with all."""
-        few = max(SUBSAMPLE_ROWS_PER_CENTER * centers, LEAST_SUBSAMPLE_ROWS)
-        return few if rows >= LEAST_SUBSAMPLE_RATIO * few else 0
+        """Return the rows of the subsample on which to begin; 0 to begin on all rows."""
+        subsample = max(SUBSAMPLE_ROWS_PER_CENTER * centers, MIN_SUBSAMPLE_ROWS)
+        return subsample if rows >= MIN_ROWS_PER_SUBSAMPLE_ROW * subsample else 0
 
 
 class Newton(Solver):
-    """One run of Newton's method, between the sweeps that an engine does for it.
+    """One run of Newton's method, between the sweeps of an engine.
 
     Parameters
     ----------
     factor : Factor
-        The factor of G + rho I over the rows it learns from.
+        The factor of G + rho I over its training rows.
     Aty : ndarray of shape (n, K)
         A'y over these rows, which gives the first step: least squares on the labels.
     settings : NewtonSettings
-        How to run.
+        The settings.
     m : float
-        The total weight of these rows.
+        The total weight of its training rows.
     without : int or None
-        The fold part of rows that it does not learn from.
+        The fold part that is not in its training rows.
     """
 
     def __init__(
@@ -138,7 +140,7 @@ class Newton(Solver):
     ) -> None:
         self.Aty, self.settings, self.m = Aty, settings, m
         n, K = Aty.shape
-        none = NewtonUpdate(((0.0, 0.0),) * K, settings.loss)  # until a step says more
+        none = NewtonUpdate(((0.0, 0.0),) * K, settings.loss)  # replaced by each step
         super().__init__(factor, Problem(n, none, without), np.zeros_like(Aty))
         R = np.triu(factor.cholesky[0])
         self._T = scipy.linalg.solve_triangular(R, np.eye(n), check_finite=False) * np.sqrt(m)
@@ -157,9 +159,9 @@ class Newton(Solver):
 
     @classmethod
     def after(cls, former: Newton, settings: NewtonSettings, m: float) -> Newton:
-        """Return a run over all rows, of weight m, that begins where one over some of them ended.
+        """Return a run over all rows, of total weight m, that continues one over a subsample.
 
-        Its coordinates are those of the former run, whose weights make its rows stand for all.
+        It uses the coordinates of the former run, whose rows are weighted to represent all rows.
         """
         run = cls(former.factor, former.Aty, settings, m, former.problem.without)
         for own, column in zip(run.columns, former.columns, strict=True):
@@ -167,19 +169,19 @@ class Newton(Solver):
             own.W, own.M, own.damping = column.W, column.M, column.damping
             own.delta = own.next_delta = column.delta
             own.claimed = float(column.losses[0])
-            own.since = -1  # as if the last Hessian had been made here
+            own.since = -1  # as if the last Hessian were of this point
             if settings.tol < former.settings.tol:
-                own.since = len(column.u)  # so that one is due: these rows have their own
+                own.since = len(column.u)  # so that a Hessian of all rows is due
         return run
 
     def step(self) -> None:
-        """Go to the next point."""
-        roundings, u = [], np.empty_like(self.u)  # a new one: columns hold parts of the old
+        """Set u to the next point of each column, and the update of the sweep there."""
+        roundings, u = [], np.empty_like(self.u)  # a new array: columns have views of the old one
         for k, column in enumerate(self.columns):
             along = 0.0 if column.done else column.length
             u[:, k] = column.u + along * (self._T @ column.dz)
             line = column.delta if column.trial and not column.done else 0.0
-            line = line if column.begun or column.done else -1.0  # a multiplier to begin with
+            line = line if column.begun or column.done else -1.0  # -1 sets the first multipliers
             roundings.append((column.delta if column.done else column.next_delta, line))
         update = NewtonUpdate(tuple(roundings), self.settings.loss)
         self.problem = replace(self.problem, update=update)
@@ -187,7 +189,7 @@ class Newton(Solver):
         self.iterates += 1
 
     def update(self, swept: NewtonSums, seconds: float) -> None:
-        """Take in what the sweep at the new point has added up."""
+        """Update the columns and the history by the sums of the sweep at the new point."""
         for k, column in enumerate(self.columns):
             if not column.done:
                 self._update_column(column, k, swept)
@@ -197,13 +199,13 @@ class Newton(Solver):
         self.rows.append(row)
 
     def _update_column(self, column: NewtonColumn, k: int, swept: NewtonSums) -> None:
-        """Let a column arrive, or find that its step should have another length."""
+        """Accept the new point of a column, or correct the length of its step."""
         column.since += 1
         loss = float(swept.loss[k]) / self.m
-        if not np.isfinite(swept.r[:, k]).all():  # beyond the range of numbers: a far shorter step
+        if not np.isfinite(swept.r[:, k]).all():  # overflow: try a far shorter step
             column.length, column.trial = column.length * STEP_LENGTHS[0], False
             return
-        if column.warm and loss >= 1.0:  # even zeros are better
+        if column.warm and loss >= 1.0:  # worse than zero coefficients: start afresh
             self.columns[k] = self._fresh(k)
             return
         if loss < column.best:
@@ -214,12 +216,13 @@ class Newton(Solver):
             if length != 1.0:
                 column.length, column.trial = length, False
                 return
-        elif column.begun and higher:  # slopes between two known ones jump
+        elif column.begun and higher:  # the slope was interpolated, and jumps
             column.length *= RISING_STEP_FACTOR
             return
         self._arrive(column, k, swept, loss)
 
     def _arrive(self, column: NewtonColumn, k: int, swept: NewtonSums, loss: float) -> None:
+        """Accept the new point of a column."""
         g = -(self._T.T @ swept.r[:, k]) / self.m
         if column.begun and column.next_delta == column.delta:
             column.follow(column.length * column.dz, g - column.g)
@@ -231,14 +234,14 @@ class Newton(Solver):
         column.arrived, column.done = True, loss == self.settings.loss.minimum
 
     def finish(self, engine: CurvatureEngine, number: int) -> None:
-        """Fetch the Hessians that are due, choose the next steps, and decide whether to go on."""
+        """Compute the Hessians that are due, choose the next steps, and decide whether to stop."""
         for k, column in enumerate(self.columns):
             if column.done or not column.arrived:
                 continue
             if not self._due(column, engine.n_rows):
                 column.aim(self.settings.tol)
                 if not column.done or column.since == 0:
-                    continue  # else a Hessian has the last word
+                    continue  # before it stops, a new Hessian must confirm it
             least = column.curved / self._drawn(engine.n_rows)
             column.refresh(engine.curvature(self.problem, number, k, least, self._T), self.m)
             column.aim(self.settings.tol)
@@ -251,12 +254,12 @@ class Newton(Solver):
             self.status = Status.MAX_ITER
 
     def _due(self, column: NewtonColumn, rows: int) -> bool:
-        """Return whether a Hessian is worth its price, or the steps are bad without one."""
-        price = min(self._drawn(rows), rows) * self.problem.n / (HESSIAN_PASS_RATIO * rows)
-        return column.since * PASSES_PER_HESSIAN_COST >= price or column.taken < CUT_STEP
+        """Return whether a Hessian is worth its cost, or the last step was bad."""
+        cost = min(self._drawn(rows), rows) * self.problem.n / (HESSIAN_PASS_RATIO * rows)
+        return column.since * PASSES_PER_HESSIAN_COST >= cost or column.taken < MIN_STEP_SHARE
 
     def _drawn(self, rows: int) -> float:
-        """Return of how many rows, of those that a pass visits, a Hessian is made."""
+        """Return the expected number of rows from which a Hessian is estimated."""
         n, (least, most) = self.problem.n, HESSIAN_ROWS_PER_CENTER
         return n * min(max(HESSIAN_PASS_RATIO * rows / n**2, least), most)
 
@@ -266,7 +269,7 @@ class Newton(Solver):
         return f"about {left:.2g} of the loss above its minimum; that should fall below tol"
 
     def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return all that is needed to resume, as arrays and plain values."""
+        """Return the state to resume from, as arrays and plain values."""
         arrays: dict[str, FloatArray] = {"u": self.u}
         values: dict[str, Any] = {}
         for k, column in enumerate(self.columns):
@@ -284,7 +287,7 @@ class Newton(Solver):
                 setattr(column, f.name, arrays[key] if key in arrays else values[key])
 
     def coefficients(self) -> FloatArray:
-        """Return for each column the best point visited; where none was, that on the way to."""
+        """Return the best point of each column so far; the next one, if none was visited."""
         u = self.u.copy()
         for k, column in enumerate(self.columns):
             if column.best < np.inf:

@@ -1,8 +1,8 @@
-"""One label column of Newton's method: where it is, what it knows of the curvature, its next step.
+"""One label column of Newton's method: its point, its inverse Hessian, and its next step.
 
-A step is minus the gradient times the inverse of a Hessian that is made now and then and that BFGS
-updates follow between. Where a step turns out far too long, the next Hessian is damped (Levenberg
-and Marquardt).
+A step is minus the inverse Hessian times the gradient. A Hessian is computed from time to time, and
+BFGS updates its inverse in between. After a step that was far too long, the next Hessian is damped
+(Levenberg and Marquardt).
 """
 
 from __future__ import annotations
@@ -19,47 +19,48 @@ FULL_STEP = int(np.flatnonzero(STEP_LENGTHS == 1.0)[0])
 """The index of the full step among ``STEP_LENGTHS``."""
 
 FIRST_DELTA, DELTA_FACTOR = 0.5, 0.5
-"""The first rounding, and the factor by which it shrinks."""
+"""The first rounding, and the factor by which it decreases."""
 
 CENTRED_SHARE = 0.25
-"""Delta shrinks when a step can gain less than this share of what the rounding hides."""
+"""Delta decreases when the distance to the rounded minimum is below this share of the gap."""
 
 HESSIAN_MEMORY = 0.1
-"""The weight of the former Hessian in the new: each is made of a few rows, and noisy."""
+"""The weight of the former Hessian in the new one: a sampled Hessian is noisy."""
 
 GOOD_SLOPE_SHARE = 0.5
-"""A full step is good if the slope at its end is at most this share of that at its start."""
+"""A full step is accepted if the slope at its end is at most this share of that at its start."""
 
-SHORT_STEP, LONG_STEP = 0.25, 0.9
-"""Steps of which less than this share is taken call for more damping, of which more, for less."""
+SHORT_STEP_SHARE, LONG_STEP_SHARE = 0.25, 0.9
+"""Damping is raised if less than the first share of a step is taken, and lowered if more than
+the second."""
 
-LEAST_DAMPING = 1e-6
-"""The least damping that such a step leads to, relative to the mean eigenvalue of the Hessian."""
+MIN_DAMPING = 1e-6
+"""The minimal damping after it is raised, relative to the mean eigenvalue of the Hessian."""
 
-MOST_RAISED, LOWERED = 64.0, 4.0
-"""By how much damping is raised at most, and lowered."""
+MAX_DAMPING_FACTOR, DAMPING_DIVISOR = 64.0, 4.0
+"""The maximal factor by which damping is raised, and the divisor by which it is lowered."""
 
-MOST_DAMPED_SHARE = 0.99
-"""The share of a step's curvature that may be damping, where a distance is judged by it."""
+MAX_DAMPED_SHARE = 0.99
+"""The largest share of damping in a step's curvature that an estimated distance assumes."""
 
 ROUNDING_DISTANCE = 1e-12
 """A distance to the minimum, relative to the loss, below which slopes are noise."""
 
 LOOK_BACK_STEPS = 3
-"""Steps over which the loss must have settled."""
+"""Steps over which the loss must have changed little."""
 
 
 @dataclass
 class NewtonColumn:
-    """One label column on its way.
+    """The state of one label column.
 
     Attributes
     ----------
     u, dz : ndarray of shape (n,)
-        Where it is, and the step from there, in coordinates z.
+        The point, and the step from it, in coordinates z.
     W, M : ndarray of shape (n, n)
-        The inverse of the damped Hessian, and the last Hessian with what it remembers of former
-        ones.
+        The inverse of the damped Hessian, and the last Hessian plus a decaying share of the
+        former ones.
     g : ndarray of shape (n,)
         The gradient at u.
     best_u : ndarray of shape (n,)
@@ -67,33 +68,33 @@ class NewtonColumn:
     best : float
         That loss.
     delta, next_delta : float
-        The rounding, and that of the next point.
+        The rounding at this point, and at the next.
     length, taken : float
-        How much of the step to take, and how much of the last one was taken.
+        The length of the step, and of the last one, relative to the full steps.
     arrived : bool
-        Whether it stands at u, and the next step is not chosen yet.
+        Whether u was just accepted, and the next step is not chosen yet.
     decrement : float
         The slope along the step, with its sign changed.
     gap : float
-        What the rounding hides of the loss, at u.
+        The duality gap of the rounded loss at u.
     begun, trial : bool
-        Whether a gradient is known, and whether the step may turn out to be of the wrong length.
+        Whether a gradient is known, and whether the length of the step may still be corrected.
     losses : ndarray of shape (LOOK_BACK_STEPS + 1,)
         The losses at the last points, the newest first.
     since : int
         Passes since the last Hessian.
     curved : float
-        How curved all rows are at u: about the number of those near the margin.
+        The sum of the scaled curvature at u: about the number of rows near the margin.
     damping : float
-        What is added to the Hessian's diagonal, so that steps are not longer than it is good for.
+        What is added to the Hessian's diagonal, to limit the length of steps.
     warm : bool
-        Whether delta may be too small for where it is.
+        Whether delta may be too small for a warm start at this point.
     small_loss : float
-        A loss that is small enough, whatever could still be gained.
+        A loss at which it stops, even if it is not the minimum.
     claimed : float or None
-        The loss at the first point by the rows of a former run, until these rows have judged it.
+        The loss at the first point over the rows of a former run, until that over these is known.
     done : bool
-        Whether it is at its end.
+        Whether it has converged.
     """
 
     u: FloatArray
@@ -123,18 +124,18 @@ class NewtonColumn:
 
     @classmethod
     def at(cls, u: FloatArray, dz: FloatArray) -> NewtonColumn:
-        """Return a column that is at u and goes along dz."""
+        """Return a column at the point u, with the step dz."""
         n, none = len(u), np.zeros_like(u)
         W, M = 4 * FIRST_DELTA * np.eye(n), np.eye(n) / (4 * FIRST_DELTA)
         return cls(u, dz, W, M, none, u, np.full(LOOK_BACK_STEPS + 1, np.inf))
 
     def refresh(self, H: FloatArray, m: float) -> None:
-        """Take a new Hessian, which is 4 delta m times that of the mean loss."""
+        """Update M and W by a new Hessian H, which is 4 delta m times that of the mean loss."""
         n = len(H)
         self.M = H / (4.0 * self.delta * m) + HESSIAN_MEMORY * self.M
         ridge = max(self.damping, 1e-14 * float(np.trace(self.M)))
         self.since = 0
-        while np.isfinite(ridge):  # else what is known stays
+        while np.isfinite(ridge):  # else W is unchanged
             try:
                 factor = scipy.linalg.cho_factor(self.M + ridge * np.eye(n), check_finite=False)
             except scipy.linalg.LinAlgError:
@@ -144,16 +145,16 @@ class NewtonColumn:
                 return
 
     def damp(self) -> None:
-        """Raise or lower the damping, by how much of the step was taken.
+        """Raise or lower the damping, depending on how much of the step was taken.
 
-        If it was little, directions with hardly a row near the margin were to blame: there the
-        Hessian knows nothing of the rows that a long step meets.
+        Steps are too long in directions with hardly a row near the margin: the Hessian does not
+        include the rows that a long step brings there.
         """
-        if self.taken < SHORT_STEP:
-            least = LEAST_DAMPING * float(np.trace(self.M)) / len(self.M)
-            self.damping = max(self.damping, least) / max(self.taken, 1.0 / MOST_RAISED)
-        elif self.taken > LONG_STEP:
-            self.damping /= LOWERED
+        if self.taken < SHORT_STEP_SHARE:
+            least = MIN_DAMPING * float(np.trace(self.M)) / len(self.M)
+            self.damping = max(self.damping, least) / max(self.taken, 1.0 / MAX_DAMPING_FACTOR)
+        elif self.taken > LONG_STEP_SHARE:
+            self.damping /= DAMPING_DIVISOR
 
     def follow(self, s: FloatArray, y: FloatArray) -> None:
         """Make W map the change y of the gradient to the step s: the BFGS update."""
@@ -164,44 +165,45 @@ class NewtonColumn:
             self.W += (1.0 + y @ Wy / sy) / sy * np.outer(s, s) - (cross + cross.T) / sy
 
     def aim(self, tol: float) -> None:
-        """Choose the next step from here, and whether delta shrinks on it."""
+        """Choose the next step, and whether delta decreases with it; set ``done``."""
         self.dz = -self.W @ self.g
         self.decrement = -float(self.g @ self.dz)
         self.length, self.trial, self.begun, self.arrived = 1.0, True, True, False
         self.next_delta = self.delta * (
             DELTA_FACTOR if self._within() < CENTRED_SHARE * self.gap else 1.0
         )
-        if self.warm and self.decrement > self.gap:  # far from a minimum after all
+        if self.warm and self.decrement > self.gap:  # far from the minimum
             self.next_delta = FIRST_DELTA
         self.warm = False
         loss, former = self.losses[[0, -1]]
-        if self.claimed is not None:  # other rows have settled it; do these agree?
+        if self.claimed is not None:  # the former run has converged; compare with its loss
             former, self.claimed = self.claimed, None
         settled = self.left() < tol and abs(former - loss) < tol * loss
         self.done = bool(settled or loss < self.small_loss or self.left() < ROUNDING_DISTANCE)
 
     def _within(self) -> float:
-        """Return about how far the rounded loss is above its minimum, as if nothing were damped."""
+        """Return the estimated distance of the rounded loss to its minimum, without damping."""
         if self.decrement <= 0.0:
             return 0.0
-        share = min(self.damping * float(self.dz @ self.dz) / self.decrement, MOST_DAMPED_SHARE)
+        share = min(self.damping * float(self.dz @ self.dz) / self.decrement, MAX_DAMPED_SHARE)
         return self.decrement / (1.0 - share)
 
     def ceiling(self, m: float) -> float:
-        """Return what the rounded loss at u is at most: by what its rows hide and curve."""
+        """Return an upper bound of the rounded loss at u."""
         return float(self.losses[0]) + self.gap + self.delta * self.curved / m
 
     def left(self) -> float:
-        """Return about how far the loss is above its minimum, relatively."""
+        """Return the estimated distance of the loss to its minimum, relative to the loss."""
         loss = float(self.losses[0])
-        if loss == np.inf:  # nobody knows yet
+        if loss == np.inf:  # not known yet
             return np.nan
         return (self._within() + self.gap) / loss if loss > 0.0 else 0.0
 
     def right_length(self, slopes: FloatArray, higher: bool = False) -> float:
-        """Return 1 if the full step was good, else where the slope along it is zero.
+        """Return 1 to accept the full step, else the length at which the slope along it is zero.
 
-        It was not good if the loss at its end is higher than at its start.
+        The slopes are those at ``STEP_LENGTHS``; ``higher`` says that the loss at the end of the
+        step is higher than at its start.
         """
         end = slopes[FULL_STEP]
         if abs(end) <= GOOD_SLOPE_SHARE * self.decrement and not (higher and end > 0.0):

@@ -1,4 +1,4 @@
-"""What a solver run ends in: a status with its message, the history, the frozen result."""
+"""The result of a solver: its coefficients, the status with a message, and the history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HISTORY_COLUMNS = (
 
 
 class Status(Enum):
-    """Why the iterations ended; the value is the message a user reads."""
+    """Why the iterations ended; the value is the message for the user."""
 
     TOLERANCE = "The squared H-norm of the last step fell below tol (the paper's stopping rule)."
     CONVERGED = "Both residuals and the change of the objective fell below tol."
@@ -49,17 +49,17 @@ class Result:
     rho : float
         The ratio alpha / beta that was used.
     rho_floor : float
-        The smallest ratio that rounding allows; ``rho`` was raised to it if ``rho_raised``.
+        The smallest ratio that rounding errors allow.
     rho_raised : bool
-        Whether the floor acted.
+        Whether ``rho`` was raised to its floor.
     status : Status
         Why the iterations ended.
     history : dict of str to ndarray of shape (n_iter,)
         One array per name in ``HISTORY_COLUMNS``.
     products : int or None
-        Products with the Gram matrix that the u-steps took; None where it was formed.
+        The number of products with the Gram matrix; None if the matrix was formed.
     shortfall : str
-        How far from its goal the last iteration was, where the solver has one.
+        How far from convergence the last iteration was, for a warning; empty if not applicable.
     """
 
     u: FloatArray
@@ -73,10 +73,10 @@ class Result:
 
     @property
     def n_iter(self) -> int:
-        """The number of iterations done."""
+        """The number of iterations."""
         return len(self.history["seconds"])
 
 
 def as_history(rows: list[dict[str, float]]) -> dict[str, FloatArray]:
-    """Turn one dict per iteration into one array per column."""
+    """Return the rows of a history, one dict per iteration, as one array per column."""
     return {name: np.array([row[name] for row in rows]) for name in HISTORY_COLUMNS}

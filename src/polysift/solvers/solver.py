@@ -1,7 +1,8 @@
-"""What a solver is: one problem on its way to the minimum, between the passes of an engine.
+"""The base class of solvers, and the protocol of their settings.
 
-The loop (``loop``) asks every solver for the same: a step, what the sweep there adds up, whether to
-go on. A solver's settings are a plain value, which knows what a plan must know of it.
+A solver minimises the loss of one problem. Between the passes of an engine the loop (``loop``)
+calls its methods: for a step, to update it by the sums of a sweep, and for its status. The settings
+of a solver are a plain value, which also has what the plan of a fit needs to know.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from polysift.solvers.result import HISTORY_COLUMNS, Result, Status, as_history
 
 
 class Solver:
-    """One run of a method, for all label columns of one problem.
+    """One run of a solver, for all label columns of one problem.
 
     Parameters
     ----------
     factor : Factor
-        The factor of G + rho I over the rows it learns from.
+        The factor of G + rho I over its training rows.
     problem : Problem
         The problem as the engine sees it.
     u : ndarray of shape (n, K)
-        The coefficients to begin with.
+        The first coefficients.
 
     Attributes
     ----------
@@ -37,15 +38,15 @@ class Solver:
     problem : Problem
         The problem, with the update of its rows.
     u : ndarray of shape (n, K)
-        The coefficients, at which the next sweep takes place.
+        The coefficients of the next sweep.
     iterates : int
-        How many u there have been; one more than rows while a sweep runs, or if none is needed.
+        The number of steps so far; one more than ``rows`` during a sweep, or if it is skipped.
     rows : list of dict
         The history so far, a row per iteration.
     status : Status or None
         Why the iterations ended, if they have.
     products : int or None
-        Products with the Gram matrix that its steps took; None where the matrix was formed.
+        The number of products with the Gram matrix; None if the matrix was formed.
     """
 
     def __init__(self, factor: Factor, problem: Problem, u: FloatArray) -> None:
@@ -60,26 +61,26 @@ class Solver:
         raise NotImplementedError
 
     def directions(self) -> FloatArray | None:
-        """Return what must be multiplied by G before the next step; None if nothing must."""
+        """Return the columns to multiply by G before the next step, or None."""
         return None
 
     def absorb_product(self, GP: FloatArray) -> None:
-        """Take in the product of G with ``directions``."""
+        """Update the step by the product of G with ``directions``."""
         raise NotImplementedError
 
     def step(self) -> None:
-        """Move u: line 3 of Algorithm 1, or what stands for it."""
+        """Update u: line 3 of Algorithm 1, or its counterpart."""
         raise NotImplementedError
 
     def update(self, swept: Any, seconds: float) -> None:
-        """Take in what the sweep at the new u has added up."""
+        """Update the solver by the sums of the sweep at the new u."""
         raise NotImplementedError
 
     def finish(self, engine: Any, number: int) -> None:
-        """Do what needs the engine after a sweep, of which this was problem ``number``."""
+        """Complete an iteration with further passes; it was problem ``number`` of the sweep."""
 
     def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
-        """Return all that is needed to resume, as arrays and plain values."""
+        """Return the state to resume from, as arrays and plain values."""
         raise NotImplementedError
 
     def restore(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
@@ -87,20 +88,20 @@ class Solver:
         raise NotImplementedError
 
     def coefficients(self) -> FloatArray:
-        """Return the coefficients to use."""
+        """Return the best coefficients so far."""
         return self.u
 
     def complete_history(self, seconds: float) -> None:
-        """Give an iteration whose sweep was skipped or cut short its row, of NaN."""
+        """Append a row of NaN for an iteration whose sweep was skipped or interrupted."""
         if self.status is not None and len(self.rows) < self.iterates:
             self.rows.append(dict.fromkeys(HISTORY_COLUMNS, np.nan) | {"seconds": seconds})
 
     def shortfall(self) -> str:
-        """Return how far from its goal the last iteration was, for a warning."""
+        """Return how far from convergence the last iteration was, for a warning."""
         return ""
 
     def result(self) -> Result:
-        """Return the outcome."""
+        """Return the result; raise FloatingPointError if coefficients are not finite."""
         u = self.coefficients()
         if not np.isfinite(u).all():
             raise FloatingPointError(
@@ -114,26 +115,26 @@ class Solver:
 
 
 class SolverSettings(Protocol):
-    """How a method is run: a plain value that makes solvers, and says what they take.
+    """The settings of a solver: a plain value that makes solvers, and estimates their cost.
 
     Attributes
     ----------
     ridge : Ridge
         How rho is chosen.
     loss : Loss
-        What is minimised.
+        The loss that is minimised.
     max_iter : int
-        Iterations at most.
+        The maximal number of iterations.
     tol : float
         The tolerance of the stopping rule; 0 never stops early.
     many_sweeps : bool
-        Whether it takes so many sweeps that keeping the features pays.
+        Whether there are so many sweeps that keeping the features saves time.
     float64_features : bool
-        Whether its features are float64 also of float32 rows.
+        Whether features are float64 even if the rows are float32.
     hessians : bool
-        Whether each label column has a Hessian, with its memory and its passes.
+        Whether each label column has a Hessian.
     update_cost : int
-        What the update of a row costs NumPy, in features.
+        The cost of the update of a row by NumPy, in features.
     """
 
     @property
@@ -163,13 +164,13 @@ class SolverSettings(Protocol):
     def solver(
         self, factor: Factor, Aty: FloatArray, m: float, without: int | None = None
     ) -> Solver:
-        """Return a solver over rows of total weight m, all but those of one fold part.
+        """Return a solver over all rows but those of one fold part, of total weight m.
 
         ``Aty`` is A'y over these rows: the residual of the paper's start, (u, v, w) = (0, y, 0).
         """
 
     def expected_sweeps(self, rows: int, centers: int, dtype: Any) -> int:
-        """Return how many sweeps a fit will take, at most where it cannot be told."""
+        """Return the expected number of sweeps of a fit, or an upper bound."""
 
     def subsample_rows(self, rows: int, centers: int) -> int:
-        """Return on how many rows to begin; 0 to begin with all."""
+        """Return the rows of the subsample on which to begin; 0 to begin on all rows."""

@@ -1,4 +1,8 @@
-"""How the solvers of a fit begin: with the Gram matrix of all rows, or with what stands for it."""
+"""How the solvers of a fit start, and the functions that run them.
+
+A ``Start`` makes the solvers: from the Gram matrix of all rows (``FullGram``), from a sampled one
+(``conjugate_gradients``), or after a run on a subsample (``warm_start``).
+"""
 
 from __future__ import annotations
 
@@ -19,10 +23,11 @@ from polysift.solvers.result import Result
 from polysift.solvers.solver import Solver, SolverSettings
 
 CALIBRATION_FOLDS = 5
+"""The number of folds whose held-out scores a calibration learns from."""
 
 
 class Start(Protocol):
-    """How the solvers of a fit begin."""
+    """A way to make the solvers of a fit."""
 
     def solvers(
         self,
@@ -36,7 +41,7 @@ class Start(Protocol):
 
 @dataclass(frozen=True)
 class FullGram:
-    """The Gram matrix of all rows: ``sums`` where it is at hand, else by a pass."""
+    """A start with the Gram matrix of all rows: ``sums``, or by a pass if None."""
 
     sums: GramSums | None = None
 
@@ -76,15 +81,15 @@ def solve(
     engine : FullEngine
         The passes over the rows.
     settings : SolverSettings
-        The method.
+        The solver and its parameters.
     context : FitContext
         Threads, progress, the checkpoint.
     start : Start
-        How to begin.
+        How the solver starts.
     u0 : ndarray of shape (n, K), optional
         Coefficients to start from. By default the paper's start, (u, v, w) = (0, y, 0).
     callback : IterationCallback, optional
-        Called before and after each iteration; may end the run.
+        Called before and after each iteration; may stop the run.
     """
     began = perf_counter()
     (solver,) = start.solvers(engine, settings, [None], context)
@@ -109,8 +114,8 @@ def solve_with_folds(
 ) -> tuple[Result, FloatArray]:
     """Minimise over all rows and, in the same sweeps, without each fold.
 
-    Returns the result of the former, and the scores (m, K) of each row by the solver without its
-    fold, if there are folds. The scores need one pass more, also after a time limit has struck.
+    Return the result of the former, and the scores (m, K) of each row by the solver without its
+    fold, if there are folds. The scores need one more pass, even after the time limit.
     """
     began = perf_counter()
     solvers = start.solvers(engine, settings, [None, *range(n_folds)], context)

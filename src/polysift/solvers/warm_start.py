@@ -1,9 +1,8 @@
-"""Newton's method on a subsample first: all rows are visited only near the minimum.
+"""The subsample warm start of Newton's method: passes over all rows begin near the minimum.
 
-The rows are drawn evenly by their positions in the data, and count as often as they stand for.
-Where there are many rows per center their minimum is near that of all rows. The method goes on
-there with the same coordinates, whose Gram matrix need not be that of all rows, and with what it
-has learned of the curvature.
+The subsample is uniform, and its rows are weighted to represent all rows. With many rows per center
+its minimum is near that of all rows. From there the method continues on all rows with the same
+coordinates, whose Gram matrix need not be that of all rows, and with the same inverse Hessian.
 """
 
 from __future__ import annotations
@@ -29,23 +28,23 @@ from polysift.solvers.solver import Solver
 from polysift.solvers.starts import FullGram
 
 OVERFITTED_LOSS = 0.5
-"""The loss, in centers per row, below which it says more of the rows drawn than of all."""
+"""The loss, in centers per row, below which a run on a subsample stops: it overfits."""
 
 
 @dataclass(frozen=True)
 class Subsample:
-    """A start after runs on some of the rows; with too few to learn from, one with all rows.
+    """A start after runs on a subsample; if that has too few rows, one on all rows.
 
     Attributes
     ----------
     data : TrainingSet
-        All rows, with their classes and folds.
+        All rows, with their classes and fold parts.
     feature_map : FeatureMap
         The features.
     draw : Draw
         Which rows are sampled.
     execution : Execution
-        How the passes over them are executed, in this process.
+        How the passes over the subsample are executed, in this process.
     """
 
     data: TrainingSet
@@ -76,7 +75,7 @@ class Subsample:
         folds: Sequence[int | None],
         context: FitContext,
     ) -> list[Newton] | None:
-        """Return solvers over some of the rows, at their ends; None if the rows are too few."""
+        """Return solvers that ran on a subsample; None if it has too few rows."""
         picked = engine.pick(self.draw)
         n = picked.Aty.shape[1]
         if picked.n_rows < n:
@@ -94,12 +93,12 @@ class Subsample:
                 column.small_loss = OVERFITTED_LOSS * n / picked.n_rows
         Loop(small, solvers, monitor=context.monitor, pool=context.pool, report=False).run()
         if any(solver.status is Status.INTERRUPTED for solver in solvers):
-            raise KeyboardInterrupt  # before there was a model of all rows
+            raise KeyboardInterrupt  # there is no model of all rows yet
         return solvers
 
 
 def _training_set(picked: Picked, data: TrainingSet) -> TrainingSet:
-    """Return picked rows as a training set, in which they count as often as they stand for."""
+    """Return sampled rows as a training set, weighted by the rows that they represent."""
     sparse = sp.issparse(picked.X[0])
     source = ArraySource(sp.vstack(picked.X, format="csr") if sparse else np.vstack(picked.X))
     fold_parts = None

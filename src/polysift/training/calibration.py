@@ -1,12 +1,12 @@
-"""Calibration: a calibrator learned from out-of-fold scores, and how good its like is.
+"""Calibration: maps from scores to probabilities, learned from out-of-fold scores.
 
-Calibrators: maps from scores to probabilities, sigmoids or step-like ones, kept as plain arrays.
+Scores have a single column for two classes, the score of class 1, and else one column per class,
+that class against the rest. A ``Calibrator`` maps each column by a function of its own, a sigmoid
+or an isotonic one, kept as plain arrays. ``calibrate`` learns one, and assesses the method by
+cross-fitting: the probabilities of each fold come from a calibrator of the other folds.
 
-Scores have one column for two classes, the score of class 1, and else one column per class, that
-class against the rest. Each column gets a map of its own from the score to a probability.
-
-Weights are multiplicities, and a row of weight zero or without a class (code -1) is not there.
-Sums are ``np.sum``, never ``@``: BLAS cuts a long dot product by the number of its threads.
+Weights are multiplicities; rows of weight zero or without a class (code -1) are ignored. Sums are
+``np.sum``, never ``@``: how BLAS splits a long dot product depends on the number of its threads.
 """
 
 from __future__ import annotations
@@ -23,11 +23,14 @@ from polysift.runtime.types import FloatArray, IntArray
 
 CALIBRATIONS = ("sigmoid", "isotonic")
 
-MAX_STEPS = 100
-"""Newton steps of a sigmoid; a dozen are usual."""
+MAX_NEWTON_STEPS = 100
+"""The maximal number of Newton steps of a sigmoid; a dozen are usual."""
 
-TOLERANCE = 1e-7
+NEWTON_STEP_TOLERANCE = 1e-7
 """A Newton step this small, relative to the parameters, is the last: the next is its square."""
+
+INTERNAL_FOLDS = 5
+"""The number of folds for cross-fitting, if all rows are in one fold."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,7 @@ class SigmoidCalibrator(Calibrator):
 
     def positive(self, scores: FloatArray) -> FloatArray:
         """Return the probability of each column's class against the rest."""
-        # Memory order must not reach the last bit of a row's sum.
+        # In C order, so that the rounding of a row's sum does not depend on the memory layout.
         return expit(np.ascontiguousarray(scores, dtype=float) * self.slope + self.intercept)
 
 
@@ -76,9 +79,9 @@ class IsotonicCalibrator(Calibrator):
     Attributes
     ----------
     thresholds, values : ndarray of shape (sum of counts,)
-        The knots, column after column: scores, ascending in each column, and probabilities there.
+        The knots of all columns: scores, ascending in each column, and their probabilities.
     counts : ndarray of shape (K,)
-        How many knots each column has.
+        The number of knots of each column.
     """
 
     kind: ClassVar[str] = "isotonic"
@@ -111,7 +114,7 @@ def learn_calibrator(
     n_classes: int,
     weights: FloatArray | None = None,
 ) -> Calibrator:
-    """Learn a calibrator of the given kind from scores (m, K), class numbers and row weights."""
+    """Learn a calibrator of a kind in ``CALIBRATIONS`` from scores (m, K), classes and weights."""
     codes, weights = without_absent(codes, weights)
     rows = codes >= 0
     codes, weights = codes[rows], weights[rows]
@@ -127,7 +130,7 @@ def learn_calibrator(
 
 
 def without_absent(codes: IntArray, weights: FloatArray | None) -> tuple[IntArray, FloatArray]:
-    """Return codes with -1 also for rows of weight zero, and weights also where there are none."""
+    """Return codes, with -1 for rows of weight zero too, and weights, 1 if none are given."""
     codes = np.asarray(codes)
     weights = np.ones(len(codes)) if weights is None else np.asarray(weights, dtype=float)
     return np.where(weights > 0, codes, -1), weights
@@ -138,7 +141,7 @@ def _isotonic(
 ) -> tuple[FloatArray, FloatArray]:
     """Return the knots of the isotonic regression of one column."""
     if not len(scores):
-        return np.zeros(1), np.full(1, 0.5)  # no rows: even odds, as a sigmoid gives
+        return np.zeros(1), np.full(1, 0.5)  # no rows: a probability of 1/2, as for a sigmoid
     regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
     regression.fit(scores, positive.astype(float), weights)
     return regression.X_thresholds_, regression.y_thresholds_
@@ -154,13 +157,13 @@ def _sigmoid(scores: FloatArray, positive: FloatArray, weights: FloatArray) -> t
     targets = np.where(positive, (n_positive + 1) / (n_positive + 2), 1 / (n_negative + 2))
     start = float(np.log((n_positive + 1) / (n_negative + 1)))
     if n_positive == 0 or n_negative == 0:
-        return 0.0, start  # all targets are alike, and this meets them
-    # Newton's steps do not depend on where scores lie and how wide, but rounding does. About the
-    # median the bulk keeps its digits, however far away a few scores are.
+        return 0.0, start  # all targets are equal to the sigmoid of this
+    # Newton's method is invariant to location and scale of the scores, but rounding is not. About
+    # the median most scores keep their digits, even if there are outliers.
     center = float(np.median(scores))
     reach = float(np.abs(scores - center).max())
     if reach <= max(1e-12 * abs(center), 1e-15):
-        reach = np.inf  # as good as constant: slope and intercept would cancel each other
+        reach = np.inf  # practically constant: slope and intercept would cancel
     a, b = _newton((scores - center) / reach, targets, weights, start)
     return a / reach, b - a / reach * center
 
@@ -170,9 +173,9 @@ def _newton(
 ) -> tuple[float, float]:
     """Return the a and b that minimise the log loss of ``expit(a z + b)``, from 0 and ``start``.
 
-    Newton's method with halved steps (Lin, Lin and Weng 2007). The step is that of a weighted
-    straight line about its mean, which stays exact where the Hessian is nearly singular: with a few
-    scores far away from the rest.
+    Newton's method with step halving (Lin, Lin and Weng 2007). The step is computed as a weighted
+    linear regression about its mean, which is accurate even if the Hessian is nearly singular, as
+    with outliers.
     """
     tiny = np.finfo(float).tiny  # for constant scores a step in a is 0 / tiny
 
@@ -182,7 +185,7 @@ def _newton(
 
     a, b = 0.0, start
     loss = loss_at(a, b)
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         f = a * z + b
         gradient = weights * (expit(f) - targets)
         curvature = weights * expit(f) * expit(-f) + tiny
@@ -191,20 +194,18 @@ def _newton(
         da = -tilt / float(np.sum(curvature * (z - mean) ** 2) + tiny)
         rise = -lift / float(np.sum(curvature))
         db = rise - mean * da
-        if abs(da) <= TOLERANCE * (1 + abs(a)) and abs(db) <= TOLERANCE * (1 + abs(b)):
-            return a + da, b + db  # the loss could not tell the two apart
+        if abs(da) <= NEWTON_STEP_TOLERANCE * (1 + abs(a)) and abs(db) <= NEWTON_STEP_TOLERANCE * (
+            1 + abs(b)
+        ):
+            return a + da, b + db  # the losses of both points are equal up to rounding
         descent = da * tilt + rise * lift
         size = 1.0
         while (new := loss_at(a + size * da, b + size * db)) > loss + 1e-4 * size * descent:
             size /= 2
             if size < 1e-10:
-                return a, b  # all that rounding allows
+                return a, b  # the accuracy that rounding allows
         a, b, loss = a + size * da, b + size * db, new
     return a, b
-
-
-INTERNAL_FOLDS = 5
-"""Into how many parts cross-fitting cuts rows that come in one fold."""
 
 
 def cross_fitted(
@@ -217,15 +218,15 @@ def cross_fitted(
 ) -> FloatArray:
     """Return probabilities (m, n_classes), those of each fold learned from the other folds.
 
-    Rows of a negative fold take no part, and get NaN. If the rest lies in one fold it is cut into
-    ``INTERNAL_FOLDS``, by turns within each class. A class that is missing where a fold's
-    calibrator learns gets the probability of a class without rows: small, or zero if isotonic.
+    Rows of a negative fold are ignored, and get NaN. If all others are in one fold, it is divided
+    into ``INTERNAL_FOLDS`` folds, stratified by class. A class that is missing in the other folds
+    gets the probability of a class without rows: small, or zero if isotonic.
     """
     codes, weights = without_absent(codes, weights)
     folds = np.array(folds)
     inside = folds >= 0
     if len(np.unique(folds[inside & (codes >= 0)])) < 2:
-        folds[inside] = _by_turns(codes[inside])
+        folds[inside] = _stratified(codes[inside])
     probabilities = np.full((len(codes), n_classes), np.nan)
     for fold in np.unique(folds[inside]):
         others, own = inside & (folds != fold), folds == fold
@@ -234,17 +235,17 @@ def cross_fitted(
     return probabilities
 
 
-def _by_turns(codes: IntArray) -> IntArray:
-    """Deal the rows of each class to the internal folds in turn."""
+def _stratified(codes: IntArray) -> IntArray:
+    """Return internal folds; the rows of each class are assigned to them in turn."""
     folds = np.empty(len(codes), dtype=int)
-    # One round over all classes: absent rows, which come first, turn the folds of all others alike.
+    # Absent rows come first: they shift the folds of all others by the same number.
     folds[np.argsort(codes, kind="stable")] = np.arange(len(codes)) % INTERNAL_FOLDS
     return folds
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """A calibrator, and how good its like is on rows that it did not see (see ``assess``)."""
+    """A calibrator, and the quality of cross-fitted probabilities of its kind (see ``assess``)."""
 
     calibrator: Calibrator
     report: dict[str, Any]
@@ -258,7 +259,7 @@ def calibrate(
     weights: FloatArray | None,
     folds: IntArray,
 ) -> Calibration:
-    """Learn from out-of-fold scores of all folds; judge by cross-fitting over the folds."""
+    """Learn a calibrator from out-of-fold scores, and assess it by cross-fitting over the folds."""
     codes = np.where(folds >= 0, codes, -1)
     crossed = cross_fitted(kind, scores, codes, n_classes, weights, folds)
     calibrator = learn_calibrator(kind, scores, codes, n_classes, weights)
@@ -268,7 +269,7 @@ def calibrate(
 def assess(
     probabilities: FloatArray, codes: IntArray, weights: FloatArray | None = None, n_bins: int = 10
 ) -> dict[str, Any]:
-    """Return how good probabilities (m, n_classes) are; rows with NaN do not count.
+    """Return quality measures of probabilities (m, n_classes); rows with NaN are ignored.
 
     Returns
     -------
@@ -276,9 +277,9 @@ def assess(
         ``"brier_score"``: the mean over the rows of half the sum over the classes of
         ``(p - y)^2``. For two classes that is ``(p - y)^2`` of class 1; for more it is half of
         what scikit-learn reports by default. ``"log_loss"``: the mean of ``-log(p)`` of the true
-        class, p clipped as in scikit-learn. ``"reliability"``: of each of at most ``n_bins`` bins
-        of about equal weight, ``"predicted"`` (mean probability), ``"observed"`` (share of hits)
-        and ``"weight"``; of class 1 for two classes, and else of the likeliest class.
+        class, p clipped as in scikit-learn. ``"reliability"``: for at most ``n_bins`` bins of about
+        equal weight, ``"predicted"`` (mean probability), ``"observed"`` (share of rows of the
+        class) and ``"weight"``; of class 1 for two classes, and else of the most likely class.
     """
     codes, weights = without_absent(codes, weights)
     rows = (codes >= 0) & ~np.isnan(probabilities).any(axis=1)
@@ -302,10 +303,10 @@ def assess(
 def _reliability(
     p: FloatArray, hit: FloatArray, weights: FloatArray, n_bins: int
 ) -> dict[str, FloatArray]:
-    """Return mean probability, share of hits and weight of each bin that is not empty."""
+    """Return mean probability, share of hits and weight of each non-empty bin."""
     distinct, position = np.unique(p, return_inverse=True)
     weight = np.bincount(position, weights, len(distinct))
-    # Equal probabilities share a bin, that of their middle rank: the order of rows must not matter.
+    # Equal probabilities share the bin of their middle rank, so the order of rows has no effect.
     middle = (np.cumsum(weight) - weight / 2) / weight.sum()
     group = np.minimum((middle * n_bins).astype(int), n_bins - 1)
     position = np.unique(group, return_inverse=True)[1][position]

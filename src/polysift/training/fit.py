@@ -1,4 +1,4 @@
-"""A whole training run: survey, labels, feature map, execution plan, engine, solver."""
+"""A fit from start to end: survey, labels, feature map, execution, engine, solver, calibration."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ from polysift.training.plan import Job, execution_for, plan, shape_of
 
 @dataclass(frozen=True)
 class Prepared:
-    """What the first pass over the data brings: labels, weights, and all a feature map needs.
+    """The results of the first pass: labels, weights, and the statistics for feature maps.
 
     Attributes
     ----------
     data : TrainingSet
-        The rows, with the weights of their classes.
+        The rows, weighted also by their classes.
     classes : ndarray
         The classes.
     counts : ndarray of shape (classes,)
-        The weight of each class, by the rows' own weights.
+        The sum of the rows' own weights in each class.
     weights : ndarray of shape (m,) or None
-        The rows' own weights, if they have any and were gathered.
+        The rows' own weights, if any, and if they were gathered.
     found : Survey
-        What the survey found, but for the labels.
+        The results of the survey, without the labels.
     digests : tuple of str
-        Digests of the labels and of the weights, if there are any, where they were asked for.
+        Digests of the labels and, if any, of the weights, if a checkpoint needs them.
     """
 
     data: TrainingSet
@@ -64,7 +64,7 @@ class Prepared:
     digests: tuple[str, ...]
 
     def fingerprint(self) -> dict[str, Any]:
-        """Return what tells these data from others; they enter by digests."""
+        """Return plain values and digests by which a checkpoint recognises the data."""
         source = self.data.source
         return {
             "rows": source.n_rows,
@@ -104,7 +104,7 @@ def _joined(words: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class WarmStart:
-    """Where a warm start begins: a feature map and coefficients (n, K)."""
+    """The feature map and the coefficients (n, K) of an earlier fit, to start from."""
 
     feature_map: FeatureMap
     u: FloatArray
@@ -112,7 +112,23 @@ class WarmStart:
 
 @dataclass(frozen=True)
 class Trained:
-    """The outcome of a training run."""
+    """A fitted model, and how it was fitted.
+
+    Attributes
+    ----------
+    feature_map : FeatureMap
+        The features.
+    classes : ndarray
+        The classes.
+    result : Result
+        The coefficients, the status and the history of the solver.
+    timings : dict of str to float
+        Seconds by phase.
+    summary : dict
+        What the model was trained on and with (see ``summarise``).
+    calibration : Calibration or None
+        The calibrator, if probabilities were asked for.
+    """
 
     feature_map: FeatureMap
     classes: Any
@@ -129,10 +145,18 @@ def train(
     start: Callable[[Any], WarmStart] | None = None,
     callback: Callable[[FeatureMap, Any], IterationCallback] | None = None,
 ) -> Trained:
-    """Run a job.
+    """Run a job and return the fitted model.
 
-    ``start`` takes the classes found and returns what to start from; ``callback`` takes the feature
-    map and the classes and returns what is called at iterations.
+    Parameters
+    ----------
+    source : DataSource
+        The rows.
+    job : Job
+        The parameters of the fit.
+    start : callable, optional
+        Takes the classes, returns the warm start.
+    callback : callable, optional
+        Takes the feature map and the classes, returns the callback of the iterations.
     """
     with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
         context = FitContext(monitor, job.backend)
@@ -169,7 +193,7 @@ def train(
 
 
 def _surveyed(source: DataSource, job: Job, context: FitContext) -> Prepared:
-    """Look through the rows once, within the budget of a fit with two classes."""
+    """Survey the rows, within the memory of a fit with two classes."""
     least = shape_of(source, job, 2, source.has_weights)
     questions = job.spec.questions(
         source.n_features, labels=True, digest=job.checkpoint is not None
@@ -183,7 +207,7 @@ def _surveyed(source: DataSource, job: Job, context: FitContext) -> Prepared:
 def _feature_map(
     source: DataSource, job: Job, prepared: Prepared, warm: WarmStart | None
 ) -> FeatureMap:
-    """Return the features: learned from the survey, or those of a warm start."""
+    """Return the feature map: learned from the survey, or that of a warm start."""
     if warm is None:
         return build_feature_map(job.spec, prepared.found, source.dtype)
     refuse_overflow(warm.feature_map, prepared.found.statistics, source.dtype)
@@ -191,7 +215,7 @@ def _feature_map(
 
 
 def summarise(prepared: Prepared, memory_limit: int, context: FitContext) -> dict[str, Any]:
-    """Return what a model was trained on and with, as plain values."""
+    """Return the data and the resources of a fit as plain values."""
     source = prepared.data.source
     return {
         "rows": source.n_rows,
@@ -207,7 +231,7 @@ def summarise(prepared: Prepared, memory_limit: int, context: FitContext) -> dic
 
 
 def _start(data: TrainingSet, feature_map: FeatureMap, job: Job, shape: Shape, warm: bool) -> Start:
-    """Return how the solvers begin: with all rows, a sample of them, or after a subsample."""
+    """Return the start of the solvers: on all rows, with a sampled Gram matrix, or a subsample."""
     if shape.sample is not None:
         return SampledGram(shape.sample)
     if not shape.subsample or warm:
@@ -263,7 +287,7 @@ def _solve_calibrated(
 
 
 def _fingerprint(job: Job, prepared: Prepared, warm: WarmStart | None) -> dict[str, Any]:
-    """Return what tells this fit from any other."""
+    """Return plain values by which a checkpoint recognises this fit."""
     return {
         **job.parameters,
         **prepared.fingerprint(),
@@ -273,10 +297,10 @@ def _fingerprint(job: Job, prepared: Prepared, warm: WarmStart | None) -> dict[s
 
 
 def how_to_resume(checkpoint: Any) -> str:
-    """Return what to do after workers were lost."""
+    """Return the advice for an error after workers were lost."""
     if checkpoint is None:
-        return "Nothing is kept; set checkpoint to be able to go on after such a loss."
-    return f"The checkpoint {checkpoint} keeps what is done: fit again with it to go on."
+        return "Nothing is kept; set checkpoint to be able to resume after such a loss."
+    return f"The checkpoint {checkpoint} keeps what is done: fit again with it to resume."
 
 
 def _too_late(source: DataSource, job: Job, late: OutOfTime) -> str:
@@ -288,5 +312,5 @@ def _too_late(source: DataSource, job: Job, late: OutOfTime) -> str:
         f"time_limit={job.time_limit:g} s struck in the phase '{late.phase}' ({late.share:.0%} of "
         f"it was done), before there was a first model; the forecast for the whole fit is about "
         f"{expected.seconds:.3g} s.{kept} Raise time_limit, lower n_centers, or set checkpoint to "
-        "go on later."
+        "resume later."
     )

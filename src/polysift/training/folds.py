@@ -1,9 +1,10 @@
-"""Splits of the rows, arranged so that one pass serves as many of them as possible.
+"""Splits of the rows for cross-validation, grouped so that they share passes over the data.
 
-A round is a run of splits whose test parts do not overlap, and whose training parts are all the
-other rows: k-fold cross-validation is one round, repeated k-fold one per repetition. The rows of a
-round fall into fold parts, one per test part and one for the rows that are always learned from, so
-that the Gram matrices of the parts, from one pass, add up to that of any training part.
+A round is a sequence of splits whose test parts do not overlap, and whose training parts are all
+the other rows: k-fold cross-validation is one round, repeated k-fold one per repetition. The rows
+of a round are divided into fold parts, one per test part and one for rows that are in no test part.
+One pass computes the Gram matrix of each part, and those of all parts but one add up to that of a
+training part.
 """
 
 from __future__ import annotations
@@ -29,12 +30,12 @@ class Round:
     Attributes
     ----------
     fold_parts : ndarray of shape (m,)
-        The split that each row is held out in; ``n_splits`` for a row that never is, and -1 for
-        one that takes no part.
+        The split whose test part has the row; ``n_splits`` for a row in no test part, and -1 for a
+        row that is not used.
     n_splits : int
-        How many splits there are.
+        The number of splits.
     complete : bool
-        Whether every row of positive weight takes part.
+        Whether every row of positive weight is used.
     """
 
     fold_parts: IntArray
@@ -43,12 +44,12 @@ class Round:
 
     @property
     def n_fold_parts(self) -> int:
-        """The number of fold parts, with that of rows which are always learned from."""
+        """The number of fold parts, including that of rows in no test part, if any."""
         return self.n_splits + bool((self.fold_parts == self.n_splits).any())
 
 
 def stratified_folds(codes: IntArray, weights: FloatArray | None, k: int) -> Round:
-    """Return k folds of the rows of positive weight, each with its share of every class."""
+    """Return k stratified folds of the rows of positive weight, as one round."""
     present = np.arange(len(codes)) if weights is None else np.flatnonzero(weights > 0)
     counts = np.bincount(codes[present])
     fewest = int(counts.min())
@@ -57,7 +58,7 @@ def stratified_folds(codes: IntArray, weights: FloatArray | None, k: int) -> Rou
         splits = StratifiedKFold(k).split(np.empty((len(present), 0)), codes[present])
         for fold, (_, test) in enumerate(splits):
             fold_parts[present[test]] = fold
-    else:  # a rare class: deal the rows out, class after class
+    else:  # a rare class: assign the rows in turn, class after class
         order = np.argsort(codes[present], kind="stable")
         fold_parts[present[order]] = np.arange(len(present)) % k
     return Round(fold_parts, k, True)
@@ -77,18 +78,18 @@ def make_rounds(
     Parameters
     ----------
     cv : int, float, splitter or iterable of (training rows, test rows)
-        The number of stratified folds, the share of rows in a single validation part, or what
-        scikit-learn takes.
+        The number of stratified folds, the share of rows in a single validation part, or anything
+        that scikit-learn accepts.
     codes : ndarray of shape (m,)
         The class of each row.
     weights : ndarray of shape (m,) or None
-        The rows' weights; those of weight zero are not there.
+        The rows' weights; rows of weight zero are ignored.
     classes : ndarray
-        The classes, for messages.
+        The classes, for error messages.
     groups : array-like of shape (m,), optional
-        For splitters that keep groups together.
+        The groups of the rows, for splitters that use them.
     seed : int
-        For a single validation part.
+        The seed of a single validation part.
     """
     splits = list(_splits(cv, codes, weights, classes, groups, seed))
     if not splits:
@@ -103,16 +104,16 @@ def _splits(
     cv: Any, codes: IntArray, weights: FloatArray | None, classes: Any, groups: Any, seed: int
 ) -> Iterable[Split]:
     if isinstance(cv, bool | np.bool_ | str):
-        raise ValueError(_wrong_cv(cv))
+        raise ValueError(_invalid_cv(cv))
     rows = np.arange(len(codes))
     if cv is None or isinstance(cv, Real):
         rows = rows if weights is None else np.flatnonzero(weights > 0)
-        splitter = _counted(5 if cv is None else cv, codes[rows], classes, seed)
+        splitter = _splitter(5 if cv is None else cv, codes[rows], classes, seed)
     else:
         try:
             splitter = check_cv(cv, codes, classifier=True)
         except ValueError:
-            raise ValueError(_wrong_cv(cv)) from None
+            raise ValueError(_invalid_cv(cv)) from None
     seen = np.maximum(codes[rows], 0)  # a row of weight zero may have no class
     try:
         pairs = list(splitter.split(np.empty((len(rows), 0)), seen, groups))
@@ -122,7 +123,7 @@ def _splits(
     return ((rows[_rows(train, m)], rows[_rows(test, m)]) for train, test in pairs)
 
 
-def _wrong_cv(cv: Any) -> str:
+def _invalid_cv(cv: Any) -> str:
     return (
         "cv must be a number of folds (2 or more), the share of rows for one validation part "
         "(between 0 and 1), a scikit-learn splitter, or pairs of training and test rows; got "
@@ -130,12 +131,13 @@ def _wrong_cv(cv: Any) -> str:
     )
 
 
-def _counted(cv: Any, codes: IntArray, classes: Any, seed: int) -> Any:
+def _splitter(cv: Any, codes: IntArray, classes: Any, seed: int) -> Any:
+    """Return the splitter for a number of folds or the share of a validation part."""
     counts = np.bincount(codes, minlength=len(classes))
     rarest = int(counts.argmin())
     if isinstance(cv, int | np.integer):
         if cv < 2:
-            raise ValueError(_wrong_cv(cv))
+            raise ValueError(_invalid_cv(cv))
         if cv > len(codes):
             raise ValueError(
                 f"cv={cv} folds need at least {cv} rows; got {len(codes)}. Set cv to "
@@ -145,7 +147,7 @@ def _counted(cv: Any, codes: IntArray, classes: Any, seed: int) -> Any:
             _refuse_rare(f"cv={cv} folds", classes, counts, rarest)
         return StratifiedKFold(int(cv))
     if not 0.0 < float(cv) < 1.0:
-        raise ValueError(_wrong_cv(cv))
+        raise ValueError(_invalid_cv(cv))
     if counts[rarest] < 2:
         _refuse_rare("A validation part", classes, counts, rarest)
     return StratifiedShuffleSplit(1, test_size=float(cv), random_state=seed % 2**32)
@@ -159,7 +161,7 @@ def _refuse_rare(what: str, classes: Any, counts: IntArray, rarest: int) -> None
 
 
 def _rows(given: Any, m: int) -> IntArray:
-    """Return row numbers, also where a mask was given."""
+    """Return row numbers, from row numbers or a mask."""
     rows = np.asarray(given)
     if rows.dtype == bool:
         rows = np.flatnonzero(rows)
@@ -193,8 +195,8 @@ def _check_split(
 
 
 def _rounds(splits: list[Split], present: Any) -> Iterable[Round]:
-    """Put consecutive splits together as long as they fit."""
-    fold_parts = np.empty(0, dtype=np.int32)  # -2 for a row that has not been in a test part yet
+    """Yield rounds of consecutive splits, each as long as possible."""
+    fold_parts = np.empty(0, dtype=np.int32)  # -2 for a row that is in no test part yet
     count = 0
     for train, test in splits:
         both = np.zeros(len(present), dtype=bool)
@@ -204,14 +206,15 @@ def _rounds(splits: list[Split], present: Any) -> Iterable[Round]:
             count += 1
             continue
         if count:
-            yield _finished(fold_parts, count, present)
+            yield _round(fold_parts, count, present)
         fold_parts = np.where(both, np.int32(-2), np.int32(-1))
         fold_parts[test] = 0
         count = 1
-    yield _finished(fold_parts, count, present)
+    yield _round(fold_parts, count, present)
 
 
-def _finished(fold_parts: IntArray, count: int, present: Any) -> Round:
+def _round(fold_parts: IntArray, count: int, present: Any) -> Round:
+    """Return the round of ``count`` splits with these test parts."""
     fold_parts[fold_parts == -2] = count
     complete = bool((fold_parts[present] >= 0).all())
     fold_parts[~present] = -1

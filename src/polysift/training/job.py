@@ -1,4 +1,4 @@
-"""From a classifier's parameters to a job for the training, and from its result to warnings."""
+"""Conversion of a classifier's parameters to a job, and of its result to warnings."""
 
 from __future__ import annotations
 
@@ -35,10 +35,11 @@ GRAMS = ("exact", "sampled", "auto")
 ENGINES = ("local", "ray")
 
 FLOAT32_FLOOR_MULTIPLE = 640.0
-"""The converged mode's rho for float32 rows, in units of the floor: 100 eps32^2 trace(G).
+"""The default rho of the converged mode for float32 rows, in units of its floor: it is
+100 eps32^2 trace(G).
 
-Directions of the features that are smaller than their rounding are noise; with less the iterations
-fit it, and then drift.
+Directions of the features that are smaller than their rounding are noise; with a smaller rho the
+iterations fit it, and then drift.
 """
 
 MODEL_PARAMETERS = (
@@ -55,17 +56,17 @@ MODEL_PARAMETERS = (
     "calibration",
     "gram",
 )
-"""What a checkpoint compares, besides the centers."""
+"""Parameters that must agree to resume from a checkpoint, besides the centers."""
 
 
 def check_solver_parameters(estimator: Any) -> None:
-    """Check what needs no data, before any is read."""
+    """Check the parameters that can be checked before data are read."""
     check_choice("solver", estimator.solver, SOLVERS)
     check_choice("gram", estimator.gram, GRAMS)
     if estimator.solver == "newton" and estimator.gram == "sampled":
         raise ValueError(
-            "gram='sampled' cannot go with solver='newton', which has its own way to do with "
-            "some of the rows. Use gram='exact' or 'auto', or solver='converged'."
+            "gram='sampled' cannot go with solver='newton', which subsamples the rows in its "
+            "own way. Use gram='exact' or 'auto', or solver='converged'."
         )
     check_solver_numbers(estimator)
     if estimator.rho is not None:
@@ -112,7 +113,7 @@ def solver_settings(estimator: Any, dtype: Any) -> SolverSettings:
 
 
 def seed_of(estimator: Any) -> int:
-    """Return the seed to use: with a checkpoint, the one that an interrupted fit has drawn."""
+    """Return the seed: that of ``random_state``, or the one stored in a checkpoint."""
     stored = None
     if estimator.random_state is None:
         stored = stored_seed(estimator.checkpoint)
@@ -120,7 +121,7 @@ def seed_of(estimator: Any) -> int:
 
 
 def check_engine(engine: Any) -> None:
-    """Raise unless this names an engine, or is one."""
+    """Raise ValueError unless ``engine`` is the name of an engine, or one itself."""
     is_object = hasattr(engine, "open") and not isinstance(engine, type)
     if not (engine in ENGINES if isinstance(engine, str) else is_object):
         raise ValueError(
@@ -130,7 +131,7 @@ def check_engine(engine: Any) -> None:
 
 
 def backend_of(engine: Any) -> Backend:
-    """Return where to work, by the parameter ``engine``."""
+    """Return the backend of the parameter ``engine``."""
     check_engine(engine)
     if engine == "local":
         return LOCAL
@@ -142,7 +143,7 @@ def backend_of(engine: Any) -> Backend:
 
 
 def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
-    """Return the job of fitting an estimator to a source; without a seed one is found."""
+    """Return the job of fitting an estimator to a source; by default with ``seed_of``."""
     if seed is None:
         seed = seed_of(estimator)
     spec = check_map_spec(estimator, source.n_features, seed)
@@ -166,7 +167,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
 
 
 def warn_about(estimator: Any, result: Result, stacklevel: int) -> None:
-    """Warn of what a user should know; nothing else in the package warns."""
+    """Issue the warnings of a fit; nothing else in the package warns."""
     if result.rho_raised:
         least = RHO_FLOOR * np.finfo(float).eps * estimator.n_centers_
         warnings.warn(
@@ -177,13 +178,13 @@ def warn_about(estimator: Any, result: Result, stacklevel: int) -> None:
             LinAlgWarning,
             stacklevel=stacklevel,
         )
-    go_on = "Fit again with warm_start=True to go on."
+    remedy = "Fit again with warm_start=True to continue."
     if estimator.checkpoint is not None:
-        go_on = "Fit again with the same checkpoint to go on."
+        remedy = "Fit again with the same checkpoint to continue."
     if result.status is Status.INTERRUPTED:
         warnings.warn(
             f"The fit was interrupted after {result.n_iter} iterations; the latest model is "
-            f"kept. {go_on}",
+            f"kept. {remedy}",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
