@@ -30,7 +30,7 @@ from common import load
 from polysift import FPCClassifier, PolynomialKernelMap
 from polysift.data.source import ArraySource, TrainingSet
 from polysift.engine import sampling, shards
-from polysift.engine.context import FitContext
+from polysift.engine.backend import LOCAL, FitContext
 from polysift.engine.local import LocalEngine
 from polysift.engine.sampling import Draw, Sample
 from polysift.features.feature_map import FeatureMap
@@ -75,7 +75,7 @@ def eigenvalues(name: str, m: int = 20_000, n: int = 300) -> None:
     with Pool(1) as pool:
         data = TrainingSet(ArraySource(X), y.astype(int), 2)
         engine = LocalEngine(data, feature_map, pool)
-        context = FitContext(Monitor(), pool=pool)
+        context = FitContext(Monitor(), LOCAL, pool=pool)
         G = engine.gram().G[0]
         for seed in range(3):
             even = engine.pick(Draw(seed, 13 * n / m))

@@ -15,8 +15,8 @@ from clusters import K, M, N, Shaky, engines, equal
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier, load, save
 from polysift.data.source import ArraySource, TrainingSet
+from polysift.engine.backend import LOCAL, FitContext
 from polysift.engine.budget import Execution, Shape, peak_bytes
-from polysift.engine.context import FitContext
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
 from polysift.engine.row_updates import AdmmUpdate
@@ -144,7 +144,7 @@ class TestDraws:
     def test_rows_that_count_little_do_not_spoil_the_first_sample(self, rng):
         weights = (np.arange(6000) % 100 == 0).astype(float)
         engine = engine_for(X, (Y > 0).astype(int), rng.random((4, 3)), 2, weights=weights)
-        sums = sampled_sums(engine, sample_of(6000, 4, 0), Ridge(1.0), FitContext(Monitor()))
+        sums = sampled_sums(engine, sample_of(6000, 4, 0), Ridge(1.0), FitContext(Monitor(), LOCAL))
         assert np.trace(sums.G[0]) == pytest.approx(sums.trace[0], rel=0.7)
 
 
@@ -157,7 +157,9 @@ class TestPreconditioner:
         engine = engine_for(X, rng.integers(0, 2, 8000), C, 4)
         G = A.T @ A
         rho = 1e-9 * np.trace(G)
-        found = sampled_sums(engine, sample_of(8000, 40, seed), Ridge(rho), FitContext(Monitor()))
+        found = sampled_sums(
+            engine, sample_of(8000, 40, seed), Ridge(rho), FitContext(Monitor(), LOCAL)
+        )
         upper = np.triu(found.G[0])
         M = upper + np.triu(upper, 1).T + rho * np.eye(40)
         eigenvalues = eigh(G + rho * np.eye(40), M, eigvals_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from polysift.data.source import ArraySource, TrainingSet
-from polysift.engine.context import FitContext
+from polysift.engine.backend import LOCAL, FitContext
 from polysift.engine.local import LocalEngine
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import AffineScaler, learn_scaler
@@ -51,7 +51,8 @@ def converged(m, rho=None, **changes):
 
 def solve(engine, settings, *, monitor=None, **more):
     """Minimise over the rows of an engine, on one thread."""
-    return starts.solve(engine, settings, FitContext(monitor or Monitor()), **more)
+    context = FitContext(monitor or Monitor(), LOCAL)
+    return starts.solve(engine, settings, context, **more)[0]
 
 
 def problem(m, d, n, degree, dtype, *, seed=0, scaler="minmax", **more):

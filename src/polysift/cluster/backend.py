@@ -12,7 +12,7 @@ from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import Partition, cut_into_partitions, partition_sizes
 from polysift.cluster.scheduler import Cluster, LostError, Ref, Scheduler
 from polysift.data.source import DataSource, TrainingSet
-from polysift.engine.backend import ShardTask
+from polysift.engine.backend import FitContext, ShardTask
 from polysift.engine.budget import (
     MAX_KEPT_FEATURES_SHARE,
     Execution,
@@ -26,7 +26,6 @@ from polysift.engine.budget import (
 from polysift.engine.engine import FullEngine
 from polysift.features.feature_map import FeatureMap
 from polysift.features.survey import Questions, Survey, refuse_huge_values
-from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Pool, TreeSum, shard_spans
 from polysift.runtime.progress import Monitor
 
@@ -128,11 +127,7 @@ class ClusterBackend:
         self,
         data: TrainingSet,
         feature_map: FeatureMap,
-        pool: Pool,
-        execution: Execution,
-        *,
-        monitor: Monitor,
-        checkpoint: Checkpoint | None = None,
+        context: FitContext,
         suffix: str = "",
     ) -> FullEngine:
         """Return an engine by the workers."""
@@ -140,10 +135,10 @@ class ClusterBackend:
             data,
             feature_map,
             self._partitioned(data.source),
-            monitor=monitor,
-            checkpoint=checkpoint,
+            monitor=context.monitor,
+            checkpoint=context.checkpoint,
             suffix=suffix,
-            execution=execution,
+            execution=context.execution,
         )
 
     def process_shards(

@@ -10,12 +10,14 @@ sums over the shards of ``DataSource.shards()`` are always added in the tree of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from polysift.data.source import DataSource, TrainingSet
 from polysift.engine import budget
-from polysift.engine.budget import Execution, Shape
+from polysift.engine.budget import SERIAL, Execution, Shape
 from polysift.engine.engine import FullEngine
 from polysift.engine.local import LocalEngine
 from polysift.features.feature_map import FeatureMap
@@ -110,17 +112,13 @@ class Backend(Protocol):
         self,
         data: TrainingSet,
         feature_map: FeatureMap,
-        pool: Pool,
-        execution: Execution,
-        *,
-        monitor: Monitor,
-        checkpoint: Checkpoint | None = None,
+        context: FitContext,
         suffix: str = "",
     ) -> FullEngine:
         """Return an engine over these rows and features, for one fit or one round of a search.
 
-        ``execution`` comes from ``fit_in`` or ``fit_problems``. With a checkpoint, the engine
-        saves the partial Gram matrix (``GrowingGram``), under a name with ``suffix``.
+        The context's execution comes from ``fit_in`` or ``fit_problems``. With a checkpoint, the
+        engine saves the partial Gram matrix (``GrowingGram``), under a name with ``suffix``.
         """
 
     def process_shards(
@@ -132,6 +130,41 @@ class Backend(Protocol):
         this process. An error of the task is raised here, the first in row order if there are
         several; no task is submitted after that.
         """
+
+
+@dataclass(frozen=True)
+class FitContext:
+    """What all parts of a fit share; passed whole to functions that open or use an engine.
+
+    Attributes
+    ----------
+    monitor : Monitor
+        Receives the progress, and checks the time limit.
+    backend : Backend
+        Executes the passes over the rows.
+    checkpoint : Checkpoint or None
+        Where states are saved.
+    execution : Execution
+        How the passes are executed.
+    pool : Pool
+        The threads of this process.
+    """
+
+    monitor: Monitor
+    backend: Backend
+    checkpoint: Checkpoint | None = None
+    execution: Execution = SERIAL
+    pool: Pool = Pool(1)  # noqa: RUF009 - it starts no thread
+
+    @contextmanager
+    def executing(self, execution: Execution) -> Iterator[FitContext]:
+        """Yield this context with another execution, whose threads end with the block."""
+        with Pool(execution.threads, execution.in_flight) as pool:
+            yield replace(self, execution=execution, pool=pool)
+
+    def engine(self, data: TrainingSet, feature_map: FeatureMap, suffix: str = "") -> FullEngine:
+        """Return an engine; states in the checkpoint have names that end in ``suffix``."""
+        return self.backend.engine(data, feature_map, self, suffix)
 
 
 class BackendFactory(Protocol):
@@ -168,21 +201,17 @@ class LocalBackend:
         self,
         data: TrainingSet,
         feature_map: FeatureMap,
-        pool: Pool,
-        execution: Execution,
-        *,
-        monitor: Monitor,
-        checkpoint: Checkpoint | None = None,
+        context: FitContext,
         suffix: str = "",
     ) -> FullEngine:
         """Return an engine that uses the threads of the pool."""
         return LocalEngine(
             data,
             feature_map,
-            pool,
-            execution,
-            monitor=monitor,
-            checkpoint=checkpoint,
+            context.pool,
+            context.execution,
+            monitor=context.monitor,
+            checkpoint=context.checkpoint,
             suffix=suffix,
         )
 

@@ -111,6 +111,14 @@ class CompiledRows:
         self._run(self._kernels.FEATURES, X, out, columns, rows, (1.0, 1.0, none))
         return out
 
+    def covers(self, update: ColumnUpdates, *, many: bool) -> bool:
+        """Return whether a loop over one column, or over many, knows an update; else NumPy does it.
+
+        A loss may have no compiled twin, and Newton's method has none for many columns.
+        """
+        name = f"{update.loss.name}_{update.task}"
+        return hasattr(self._kernels, f"{name}_columns" if many else name.upper())
+
     def sweep(
         self,
         block: FloatArray | None,
@@ -209,7 +217,7 @@ class CompiledRows:
         residual, found = np.empty(f.shape, self._features.dtype), np.zeros((7, *columns))
         steps = (np.full(columns, value) for value in (gamma, relax))
         each = _multiplicities(counts, f.shape)
-        loop = getattr(self._kernels, f"{update.loss.name}_admm_columns")
+        loop = getattr(self._kernels, f"{update.loss.name}_{update.task}_columns")
         loop(f, t, y, each, *steps, residual, found)
         for name, value in zip(names_of(AdmmSums)[1:-1], found, strict=True):
             getattr(sums, name)[:] += value

@@ -40,13 +40,10 @@ class ColumnUpdates(Protocol):
         What is minimised.
     task : str
         The update's name in the compiled loops, after that of the loss.
-    many_columns_compiled : bool
-        Whether there is a compiled loop for several columns at once, too.
     """
 
     loss: Loss
     task: str
-    many_columns_compiled: bool
 
     def zeros(self, n: int, columns: int, problems: int) -> Any:
         """Return the empty sums of a sweep."""
@@ -110,7 +107,6 @@ class AdmmColumns:
     relax: float | FloatArray
     loss: Loss
     task: str = "admm"
-    many_columns_compiled: bool = True
 
     zeros = staticmethod(AdmmSums.zeros)
 
@@ -194,7 +190,6 @@ class NewtonColumns:
     line: FloatArray
     loss: Loss
     task: str = "newton"
-    many_columns_compiled: bool = False
 
     zeros = staticmethod(NewtonSums.zeros)
 

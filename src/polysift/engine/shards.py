@@ -72,7 +72,7 @@ class ShardWork(ShardFeatures):
         # Whole blocks, so that their borders do not depend on the number of columns.
         limit = max(limit // self._block_rows, 1) * self._block_rows
         visit, loops = self._sweep_rows, self._compiled_for(problems)
-        if loops is not None:
+        if loops is not None and loops.covers(problems.update, many=False):
             visit, limit = self._sweep_compiled, loops.max_rows
         for rows in block_spans(span, limit):
             inside = slice(rows[0] - span[0], rows[1] - span[0])
@@ -103,7 +103,9 @@ class ShardWork(ShardFeatures):
             y_counts = y * (counts if counts.ndim == 2 else counts[:, np.newaxis])
         t_old = t.copy()
         update = problems.update
-        loops = self._compiled if update.many_columns_compiled else None
+        loops = self._compiled
+        if loops is not None and not loops.covers(update, many=True):
+            loops = None
         for lo, hi in block_spans((0, len(t)), self._block_rows):
             part = slice(lo, hi)
             A = None if self._stored is None else self._stored[rows][part]

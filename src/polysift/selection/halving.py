@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from polysift.engine.context import FitContext
+from polysift.engine.backend import FitContext
 from polysift.engine.engine import FullEngine
 from polysift.engine.problems import Problem
 from polysift.engine.sums import GramSums

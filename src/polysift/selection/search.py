@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import DataSource
+from polysift.engine.backend import FitContext
 from polysift.engine.budget import Shape
-from polysift.engine.context import FitContext
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap, MapSpec
 from polysift.features.scalers import needs_sketch

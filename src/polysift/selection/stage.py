@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import DataSource
+from polysift.engine.backend import FitContext
 from polysift.engine.budget import Shape
 from polysift.engine.compiled import MAX_COUNTED_PASSES, worthwhile
-from polysift.engine.context import FitContext
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift.features.scalers import needs_sketch
@@ -23,7 +23,7 @@ from polysift.selection.candidates import Candidate, Outcome, Row
 from polysift.selection.halving import CANDIDATES_PER_SOLVER, SuccessiveHalving
 from polysift.selection.job import SearchJob
 from polysift.selection.scoring import HeldOutScorer
-from polysift.solvers.starts import CALIBRATION_FOLDS, FullGram, solve_with_folds
+from polysift.solvers.starts import CALIBRATION_FOLDS, FullGram, solve
 from polysift.training.calibration import Calibration, calibrate
 from polysift.training.fit import Prepared, Trained, summarise
 from polysift.training.folds import Round, stratified_folds
@@ -284,11 +284,11 @@ def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> 
     compiled = worthwhile(context.source.n_rows, n, params["max_iter"])
     key = "-".join(str(params[name]) for name in sorted(params))
     with context.fit.executing(replace(execution, compiled=compiled)) as fit:
-        result, scores = solve_with_folds(
+        result, scores = solve(
             fit.engine(data, feature_map, f"-refit-{key}"),
             settings,
-            folds,
             fit,
+            n_folds=folds,
             start=FullGram(None if kept is None else kept.sums_of(params)),
             name=f"solver-refit-{key}",
         )

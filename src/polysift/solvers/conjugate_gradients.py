@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from polysift.engine.context import FitContext
+from polysift.engine.backend import FitContext
 from polysift.engine.engine import SamplingEngine
 from polysift.engine.sampling import (
     FIRST_ROWS_PER_CENTER,
@@ -43,7 +43,7 @@ from polysift.engine.sums import GramSums
 from polysift.runtime.parallel import Workspace
 from polysift.runtime.types import FloatArray
 from polysift.solvers.admm import Admm, AdmmSettings
-from polysift.solvers.factor import Factor, Ridge, factorise
+from polysift.solvers.factor import Factor, Ridge, factored, factorise
 
 HELD_OUT_EVERY = FIRST_ROWS_PER_CENTER + 1
 """Every fifth row of the first sample is held out, to estimate leverages on."""
@@ -338,8 +338,7 @@ class SampledGram:
         sums = sampled_sums(engine, self.sample, settings.ridge, context)
         solvers = []
         for fold in folds:
-            G, Aty = sums.over(fold)
-            factor = factorise(G, settings.ridge, sums.trace_over(fold))
+            factor, Aty = factored(sums, settings.ridge, fold, sums.trace_over(fold))
             solvers.append(SampledAdmm(factor, Aty, settings, engine.total_weight(fold), fold))
         return solvers
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from polysift.engine.sums import GramSums
 from polysift.runtime.types import FloatArray
 
 RHO_FLOOR = 10.0
@@ -99,3 +100,11 @@ def factorise(G: FloatArray, ridge: Ridge, trace: float | None = None) -> Factor
     raise FloatingPointError(
         "G + rho I has no Cholesky factor for any rho. Lower the degree, or set rho larger."
     )
+
+
+def factored(
+    sums: GramSums, ridge: Ridge, without: int | None, trace: float | None = None
+) -> tuple[Factor, FloatArray]:
+    """Return the factor of all rows but those of one fold part, and their A'y."""
+    G, Aty = sums.over(without)
+    return factorise(G, ridge, trace), Aty

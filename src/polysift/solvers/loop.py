@@ -92,7 +92,9 @@ class Loop:
         """
         lead = self.solvers[0]
         try:
-            while (solvers := self._retire()) and (until is None or solvers[0].iterates < until):
+            while (solvers := self._release_ended()) and (
+                until is None or solvers[0].iterates < until
+            ):
                 followed = callback if lead.status is None else None
                 if followed is not None:
                     followed.begin()
@@ -100,7 +102,7 @@ class Loop:
                 # Line 3: u <- u + (G + rho I)^-1 r, with r = A'(v - w / beta - A u).
                 self._multiply_directions(solvers)  # only with a sampled G
                 self._each(solvers, lambda solver, _: solver.step())
-                solvers = self._retire()
+                solvers = self._release_ended()
                 if solvers:
                     # Lines 4 and 5, in one pass over the rows: v <- prox(y, A u + w / beta) and
                     # w <- w + beta (A u - v), in engine/row_updates.py; the pass returns the new r.
@@ -110,7 +112,7 @@ class Loop:
 
                 if followed is not None and followed.end(lead.coefficients()):
                     self._end(Status.CALLBACK)
-                self._retire()
+                self._release_ended()
                 if self._checkpoint is not None and (not self._active or self._checkpoint.due()):
                     self.save()
                 if self._active:
@@ -159,7 +161,7 @@ class Loop:
         gone = {id(solver) for solver in solvers}
         self._keep([i for i in self._active if id(self.solvers[i]) not in gone])
 
-    def _retire(self) -> list[Solver]:
+    def _release_ended(self) -> list[Solver]:
         """Free the row states of solvers that have ended; return the others."""
         self._keep([i for i in self._active if self.solvers[i].status is None])
         return [self.solvers[i] for i in self._active]

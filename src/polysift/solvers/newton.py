@@ -139,6 +139,7 @@ class Newton(Solver):
         without: int | None = None,
     ) -> None:
         self.Aty, self.settings, self.m = Aty, settings, m
+        self._zero_loss = float(settings.loss.value(np.zeros(1))[0])  # of coefficients of zero
         n, K = Aty.shape
         none = NewtonUpdate(((0.0, 0.0),) * K, settings.loss)  # replaced by each step
         super().__init__(factor, Problem(n, none, without), np.zeros_like(Aty))
@@ -205,7 +206,7 @@ class Newton(Solver):
         if not np.isfinite(swept.r[:, k]).all():  # overflow: try a far shorter step
             column.length, column.trial = column.length * STEP_LENGTHS[0], False
             return
-        if column.warm and loss >= 1.0:  # worse than zero coefficients: start afresh
+        if column.warm and loss >= self._zero_loss:  # worse than zero coefficients: start afresh
             self.columns[k] = self._fresh(k)
             return
         if loss < column.best:

@@ -1,7 +1,7 @@
 """How the solvers of a fit start, and the functions that run them.
 
 A ``Start`` makes the solvers: from the Gram matrix of all rows (``FullGram``), from a sampled one
-(``conjugate_gradients``), or after a run on a subsample (``warm_start``).
+(``conjugate_gradients``), or after a run on a subsample (``subsample``).
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polysift.engine.context import FitContext
+from polysift.engine.backend import FitContext
 from polysift.engine.engine import Engine, FullEngine
 from polysift.engine.sums import GramSums
 from polysift.runtime.types import FloatArray
-from polysift.solvers.factor import factorise
+from polysift.solvers.factor import factored
 from polysift.solvers.loop import IterationCallback, Loop
 from polysift.solvers.result import Result
 from polysift.solvers.solver import Solver, SolverSettings
@@ -54,15 +54,10 @@ class FullGram:
     ) -> list[Solver]:
         """Return a solver for each fold, over all rows but those of that fold part."""
         sums = engine.gram() if self.sums is None else self.sums
-        return [new_solver(sums, settings, engine.total_weight(fold), fold) for fold in folds]
-
-
-def new_solver(
-    sums: GramSums, settings: SolverSettings, m: float, without: int | None = None
-) -> Solver:
-    """Return a solver over all rows but those of one fold part, of total weight m."""
-    G, Aty = sums.over(without)
-    return settings.solver(factorise(G, settings.ridge), Aty, m, without)
+        return [
+            settings.solver(*factored(sums, settings.ridge, fold), engine.total_weight(fold), fold)
+            for fold in folds
+        ]
 
 
 def solve(
@@ -70,52 +65,40 @@ def solve(
     settings: SolverSettings,
     context: FitContext,
     *,
+    n_folds: int = 0,
     start: Start = FullGram(),
     u0: FloatArray | None = None,
+    name: str = "solver",
     callback: IterationCallback | None = None,
-) -> Result:
-    """Minimise the mean loss over all rows.
+) -> tuple[Result, FloatArray]:
+    """Minimise the mean loss over all rows and, in the same sweeps, without each fold.
 
     Parameters
     ----------
     engine : FullEngine
         The passes over the rows.
     settings : SolverSettings
-        The solver and its parameters.
+        The method.
     context : FitContext
         Threads, progress, the checkpoint.
+    n_folds : int
+        The folds, which are the first fold parts of the engine's rows.
     start : Start
-        How the solver starts.
+        How the solvers start.
     u0 : ndarray of shape (n, K), optional
         Coefficients to start from. By default the paper's start, (u, v, w) = (0, y, 0).
+    name : str
+        The name of the solvers' state in the checkpoint.
     callback : IterationCallback, optional
-        Called before and after each iteration; may stop the run.
-    """
-    began = perf_counter()
-    (solver,) = start.solvers(engine, settings, [None], context)
-    loop = Loop(
-        engine, [solver], monitor=context.monitor, checkpoint=context.checkpoint, since=began
-    )
-    if u0 is not None and solver.iterates == 0:
-        solver.start_from(engine, u0)
-    loop.run(callback=callback)
-    return solver.result()
+        Called before and after each iteration; may end the run.
 
-
-def solve_with_folds(
-    engine: FullEngine,
-    settings: SolverSettings,
-    n_folds: int,
-    context: FitContext,
-    *,
-    start: Start = FullGram(),
-    name: str = "solver",
-    callback: IterationCallback | None = None,
-) -> tuple[Result, FloatArray]:
-    """Minimise over all rows and, in the same sweeps, without each fold.
-
-    Return the result of the former, and the scores (m, K) of each row by the solver without its
-    fold, if there are folds. The scores need one more pass, even after the time limit.
+    Returns
+    -------
+    result : Result
+        The outcome over all rows.
+    scores : ndarray of shape (m, K)
+        The score of each row by the solver without its fold; empty if there are no folds. It takes
+        one more pass, also after the time limit.
     """
     began = perf_counter()
     solvers = start.solvers(engine, settings, [None, *range(n_folds)], context)
@@ -128,9 +111,12 @@ def solve_with_folds(
         pool=context.pool,
         since=began,
     )
+    if u0 is not None and solvers[0].iterates == 0:
+        solvers[0].start_from(engine, u0)
     loop.run(callback=callback)
     context.monitor.lift()
-    if not n_folds:
-        return solvers[0].result(), np.empty((0, 0))
-    scores = engine.scores([solvers[0].problem], [s.coefficients() for s in solvers[1:]])
-    return solvers[0].result(), np.asarray(scores)
+    scores = np.empty((0, 0))
+    if n_folds:
+        own = [solver.coefficients() for solver in solvers[1:]]
+        scores = np.asarray(engine.scores([solvers[0].problem], own))
+    return solvers[0].result(), scores

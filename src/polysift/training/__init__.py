@@ -1,1 +1,6 @@
-"""One fit, from checked parameters to a result: job, plan, preparation, folds, calibration."""
+"""One fit, from checked parameters to a result.
+
+``job`` turns the parameters of a classifier into a ``Job``, and its result into warnings; ``plan``
+decides how the job is executed and forecasts its cost; ``fit`` runs it. ``folds`` arranges splits
+of the rows so that one pass serves many, and ``calibration`` turns held-out scores into probabilities.
+"""

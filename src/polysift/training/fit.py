@@ -10,9 +10,8 @@ import numpy as np
 
 from polysift.data.labels import find_encoding
 from polysift.data.source import DataSource, TrainingSet
-from polysift.engine.backend import LOCAL
+from polysift.engine.backend import LOCAL, FitContext
 from polysift.engine.budget import Shape
-from polysift.engine.context import FitContext
 from polysift.engine.sampling import Draw
 from polysift.features.feature_map import FeatureMap, build_feature_map, refuse_overflow
 from polysift.features.survey import Questions, Survey
@@ -28,12 +27,12 @@ from polysift.solvers.starts import (
     FullGram,
     Start,
     solve,
-    solve_with_folds,
 )
-from polysift.solvers.warm_start import Subsample
+from polysift.solvers.subsample import Subsample
 from polysift.training.calibration import Calibration, calibrate
-from polysift.training.folds import stratified_folds
-from polysift.training.plan import Job, execution_for, plan, shape_of
+from polysift.training.folds import Round, stratified_folds
+from polysift.training.job import Job
+from polysift.training.plan import execution_for, plan, shape_of
 
 
 @dataclass(frozen=True)
@@ -169,16 +168,18 @@ def train(
                 context = replace(context, checkpoint=checkpoint)
             follow = None if callback is None else callback(feature_map, prepared.classes)
             shape = shape_of(source, job, len(prepared.classes), prepared.data.weighted)
+            data, folds = _folded(prepared, job)
             with context.executing(execution_for(job, shape)) as context:
-                calibration = None
-                if job.calibration is None:
-                    u0 = None if warm is None else warm.u
-                    data = prepared.data
-                    result = _solve(data, feature_map, job, shape, u0, context, follow)
-                else:
-                    result, calibration = _solve_calibrated(
-                        prepared, feature_map, job, shape, context, follow
-                    )
+                result, scores = solve(
+                    context.engine(data, feature_map),
+                    job.settings,
+                    context,
+                    n_folds=0 if folds is None else folds.n_splits,
+                    start=_start(data, feature_map, job, shape, warm=warm is not None),
+                    u0=None if warm is None else warm.u,
+                    callback=follow,
+                )
+            calibration = None if folds is None else _calibrated(prepared, job, folds, scores)
         except OutOfTime as late:
             raise TimeoutError(_too_late(source, job, late)) from None
         except WorkersLostError as lost:
@@ -230,6 +231,22 @@ def summarise(prepared: Prepared, memory_limit: int, context: FitContext) -> dic
     }
 
 
+def _folded(prepared: Prepared, job: Job) -> tuple[TrainingSet, Round | None]:
+    """Return the rows, and the folds of a calibration, if there is one."""
+    if job.calibration is None:
+        return prepared.data, None
+    folds = stratified_folds(prepared.data.codes, prepared.weights, CALIBRATION_FOLDS)
+    data = replace(prepared.data, fold_parts=folds.fold_parts, n_fold_parts=folds.n_fold_parts)
+    return data, folds
+
+
+def _calibrated(prepared: Prepared, job: Job, folds: Round, scores: FloatArray) -> Calibration:
+    """Return the calibration that the scores of held-out rows give."""
+    assert job.calibration is not None
+    data, weights = prepared.data, prepared.weights
+    return calibrate(job.calibration, scores, data.codes, data.n_classes, weights, folds.fold_parts)
+
+
 def _start(data: TrainingSet, feature_map: FeatureMap, job: Job, shape: Shape, warm: bool) -> Start:
     """Return the start of the solvers: on all rows, with a sampled Gram matrix, or a subsample."""
     if shape.sample is not None:
@@ -240,50 +257,6 @@ def _start(data: TrainingSet, feature_map: FeatureMap, job: Job, shape: Shape, w
     execution = execution_for(replace(job, backend=LOCAL), few)
     draw = Draw(job.spec.seed, shape.subsample / shape.rows)
     return Subsample(data, feature_map, draw, execution)
-
-
-def _solve(
-    data: TrainingSet,
-    feature_map: FeatureMap,
-    job: Job,
-    shape: Shape,
-    u0: FloatArray | None,
-    context: FitContext,
-    callback: IterationCallback | None,
-) -> Result:
-    return solve(
-        context.engine(data, feature_map),
-        job.settings,
-        context,
-        start=_start(data, feature_map, job, shape, warm=u0 is not None),
-        u0=u0,
-        callback=callback,
-    )
-
-
-def _solve_calibrated(
-    prepared: Prepared,
-    feature_map: FeatureMap,
-    job: Job,
-    shape: Shape,
-    context: FitContext,
-    callback: IterationCallback | None,
-) -> tuple[Result, Calibration]:
-    data, weights = prepared.data, prepared.weights
-    folds = stratified_folds(data.codes, weights, CALIBRATION_FOLDS)
-    data = replace(data, fold_parts=folds.fold_parts, n_fold_parts=folds.n_fold_parts)
-    result, scores = solve_with_folds(
-        context.engine(data, feature_map),
-        job.settings,
-        folds.n_splits,
-        context,
-        start=_start(data, feature_map, job, shape, warm=False),
-        callback=callback,
-    )
-    assert job.calibration is not None
-    return result, calibrate(
-        job.calibration, scores, data.codes, data.n_classes, weights, folds.fold_parts
-    )
 
 
 def _fingerprint(job: Job, prepared: Prepared, warm: WarmStart | None) -> dict[str, Any]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, cast
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning
 
 from polysift.data.source import DataSource
-from polysift.engine.backend import LOCAL, Backend
+from polysift.engine.backend import LOCAL, Backend, BackendFactory
 from polysift.engine.budget import parse_memory_limit
-from polysift.features.feature_map import check_map_spec
+from polysift.features.feature_map import MapSpec, check_map_spec
 from polysift.runtime.checkpoints import digest, stored_seed
 from polysift.runtime.parallel import usable_jobs
 from polysift.runtime.parameters import (
@@ -28,7 +29,6 @@ from polysift.solvers.newton import NewtonSettings
 from polysift.solvers.result import Result, Status
 from polysift.solvers.solver import SolverSettings
 from polysift.training.calibration import CALIBRATIONS
-from polysift.training.plan import Job
 
 SOLVERS = ("paper", "converged", "newton")
 GRAMS = ("exact", "sampled", "auto")
@@ -57,6 +57,52 @@ MODEL_PARAMETERS = (
     "gram",
 )
 """Parameters that must agree to resume from a checkpoint, besides the centers."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """The checked parameters of a fit.
+
+    Attributes
+    ----------
+    spec : MapSpec
+        The parameters of the feature map.
+    settings : SolverSettings
+        The solver and its parameters.
+    class_weight : dict, "balanced" or None
+        The weights of the classes.
+    threads : int
+        The maximal number of threads.
+    memory_limit : int
+        The most bytes that the fit may allocate.
+    time_limit : float or None
+        The time limit, in seconds.
+    checkpoint : str or None
+        The folder of the checkpoint.
+    parameters : dict
+        Plain values by which a checkpoint recognises the job.
+    show : bool
+        Whether to show progress.
+    calibration : str or None
+        The calibration of out-of-fold scores to probabilities, if any.
+    backend : Backend
+        Executes the passes over the rows.
+    gram : str
+        Whether the Gram matrix is "exact", "sampled", or "auto".
+    """
+
+    spec: MapSpec
+    settings: SolverSettings
+    class_weight: Any
+    threads: int
+    memory_limit: int
+    time_limit: float | None
+    checkpoint: Any
+    parameters: dict[str, Any]
+    show: bool
+    calibration: str | None = None
+    backend: Backend = LOCAL
+    gram: str = "exact"
 
 
 def check_solver_parameters(estimator: Any) -> None:
@@ -131,7 +177,7 @@ def check_engine(engine: Any) -> None:
 
 
 def backend_of(engine: Any) -> Backend:
-    """Return the backend of the parameter ``engine``."""
+    """Return the backend that the parameter ``engine`` asks for."""
     check_engine(engine)
     if engine == "local":
         return LOCAL
@@ -139,7 +185,8 @@ def backend_of(engine: Any) -> Backend:
         from polysift.cluster.ray_cluster import RayCluster
 
         engine = RayCluster()
-    return cast(Backend, engine.open())
+    factory: BackendFactory = engine
+    return factory.open()
 
 
 def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:

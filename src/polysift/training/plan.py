@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import ArraySource, DataSource, TrainingSet
-from polysift.engine.backend import LOCAL, Backend
 from polysift.engine.budget import Execution, Shape, megabytes, state_bytes
 from polysift.engine.compiled import worthwhile
 from polysift.engine.local import LocalEngine
@@ -25,8 +24,8 @@ from polysift.features.survey import checked_labels, survey
 from polysift.runtime.parallel import Pool, Span, block_spans, shard_spans, single_threaded_blas
 from polysift.runtime.types import FloatArray
 from polysift.solvers.newton import ROUGH_TOLERANCE
-from polysift.solvers.solver import SolverSettings
 from polysift.solvers.starts import CALIBRATION_FOLDS
+from polysift.training.job import Job
 
 EXPECTED_PRODUCTS = 6
 """Products with the Gram matrix that a fit with a sampled one takes, approximately."""
@@ -34,52 +33,6 @@ EXPECTED_PRODUCTS = 6
 TIMED_SHARD_ROWS, TIMED_GRAM_FLOPS, TIMED_ENTRIES = 2048, 2e9, 2**22
 """The rows of a shard that is timed: at least the first, more where they cost less than the second
 number of multiply-adds, and no more than have the third number of entries."""
-
-
-@dataclass(frozen=True)
-class Job:
-    """The checked parameters of a fit.
-
-    Attributes
-    ----------
-    spec : MapSpec
-        The parameters of the feature map.
-    settings : SolverSettings
-        The solver and its parameters.
-    class_weight : dict, "balanced" or None
-        The weights of the classes.
-    threads : int
-        The maximal number of threads.
-    memory_limit : int
-        The most bytes that the fit may allocate.
-    time_limit : float or None
-        The time limit, in seconds.
-    checkpoint : str or None
-        The folder of the checkpoint.
-    parameters : dict
-        Plain values by which a checkpoint recognises the job.
-    show : bool
-        Whether to show progress.
-    calibration : str or None
-        The calibration of out-of-fold scores to probabilities, if any.
-    backend : Backend
-        Executes the passes over the rows.
-    gram : str
-        Whether the Gram matrix is "exact", "sampled", or "auto".
-    """
-
-    spec: MapSpec
-    settings: SolverSettings
-    class_weight: Any
-    threads: int
-    memory_limit: int
-    time_limit: float | None
-    checkpoint: Any
-    parameters: dict[str, Any]
-    show: bool
-    calibration: str | None = None
-    backend: Backend = LOCAL
-    gram: str = "exact"
 
 
 def shape_of(source: DataSource, job: Job, classes: int, weighted: bool) -> Shape:

@@ -14,13 +14,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from polysift.data.source import ArraySource, TrainingSet
-from polysift.engine.backend import LOCAL
+from polysift.engine.backend import LOCAL, FitContext
 from polysift.engine.budget import Execution
-from polysift.engine.context import FitContext
 from polysift.engine.engine import SamplingEngine
 from polysift.engine.sampling import Draw, Picked
 from polysift.features.feature_map import FeatureMap
-from polysift.solvers.factor import factorise
+from polysift.solvers.factor import factored
 from polysift.solvers.loop import Loop
 from polysift.solvers.newton import ROUGH_TOLERANCE, Newton, NewtonSettings
 from polysift.solvers.result import Status
@@ -85,8 +84,7 @@ class Subsample:
         sums, rough = small.gram(), replace(settings, tol=max(settings.tol, ROUGH_TOLERANCE))
         solvers = []
         for fold in folds:
-            G, Aty = sums.over(fold)
-            factor = factorise(G, rough.ridge)
+            factor, Aty = factored(sums, rough.ridge, fold)
             solvers.append(Newton(factor, Aty, rough, small.total_weight(fold), fold))
         for solver in solvers:
             for column in solver.columns:

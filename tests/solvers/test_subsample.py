@@ -22,7 +22,7 @@ from polysift.solvers.newton import (
     Newton,
     NewtonSettings,
 )
-from polysift.solvers.warm_start import _training_set
+from polysift.solvers.subsample import _training_set
 from polysift.training import plan as training_plan
 from problems import noisy_problem
 from solving import engine_for
@@ -190,7 +190,7 @@ def test_warm_starts_begin_where_they_are():
 
 def test_the_forecast(monkeypatch):
     """With the rates of a row given: a measured one is another each time."""
-    monkeypatch.setattr(training_plan, "_calibrate", lambda *args: (1e-8, 1e-6, 1e-7))
+    monkeypatch.setattr(training_plan, "_seconds_per_row", lambda *args: (1e-8, 1e-6, 1e-7))
     monkeypatch.setattr(training_plan, "_reading_seconds", lambda source: 0.0)
     many = np.tile(X, (20, 1))
     plan = classifier(n_jobs=1).plan(many, np.tile(Y, 20), show=False)
