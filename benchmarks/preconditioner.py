@@ -38,6 +38,7 @@ from polysift.features.scalers import scaler_from_dict
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor
 from polysift.solvers import conjugate_gradients
+from polysift.solvers.admm import AdmmSettings
 from polysift.solvers.conjugate_gradients import sampled_sums
 from polysift.solvers.factor import Ridge
 
@@ -106,9 +107,11 @@ def in_float32(A: np.ndarray) -> np.ndarray:
 
 @contextmanager
 def sizes(least: int, tolerance: float) -> Iterator[None]:
+    rows = {"MIN_SECOND_ROWS_PER_CENTER": least, "SECOND_SAMPLE_SHARE": 0}
     with (
-        patch.multiple(sampling, LEAST=least, SHARE=0, WORTHWHILE=0),
-        patch.multiple(conjugate_gradients, TOLERANCE=tolerance, FIRST_PRODUCTS=(0, 0)),
+        patch.multiple(sampling, **rows, MIN_ROWS_PER_SAMPLED_ROW=0),
+        patch.object(conjugate_gradients, "STEP_TOLERANCE", tolerance),
+        patch.object(AdmmSettings, "first_products", 0),
     ):
         yield
 

@@ -2,5 +2,6 @@
 
 ``job`` turns the parameters of a classifier into a ``Job``, and its result into warnings; ``plan``
 decides how the job is executed and forecasts its cost; ``fit`` runs it. ``folds`` arranges splits
-of the rows so that one pass serves many, and ``calibration`` turns held-out scores into probabilities.
+of the rows so that one pass serves many, and ``calibration`` makes probabilities of held-out
+scores.
 """
