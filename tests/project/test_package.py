@@ -131,7 +131,7 @@ def test_each_room_says_what_it_is_for():
 
 
 def test_modules_are_short():
-    """None has more than 300 lines without a reason, and none has a reason without need."""
+    """None has more than ``LINES`` lines without a reason, and none has a reason without need."""
     lengths = {name: len(path.read_text().splitlines()) for name, path in modules().items()}
     assert {name for name, length in lengths.items() if length > LINES} == set(LONG)
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
-from polysift.engine.row_updates import ColumnUpdates
+from polysift.engine.budget import Execution
+from polysift.engine.row_updates import AdmmColumns, ColumnUpdates
 from polysift.engine.sums import AdmmSums, names_of
 from polysift.features.feature_map import BlockFeatures
 from polysift.runtime.parallel import Workspace, block_spans
@@ -54,6 +56,11 @@ def worthwhile(rows: int, n_centers: int, passes: int) -> bool:
         rows * n_centers * min(passes, MAX_COUNTED_PASSES) >= MIN_COMPILED_EVALUATIONS
         and installed()
     )
+
+
+def with_loops(execution: Execution, rows: int, features_per_row: int, passes: int) -> Execution:
+    """Return an execution with the compiled loops where these are worthwhile."""
+    return replace(execution, compiled=worthwhile(rows, features_per_row, passes))
 
 
 @contextmanager
@@ -206,20 +213,21 @@ class CompiledRows:
         t: FloatArray,
         y: FloatArray,
         counts: FloatArray | None,
-        update: ColumnUpdates,
+        update: AdmmColumns,
         sums: AdmmSums,
     ) -> FloatArray:
         """Update the state t of many columns by the scores f, which become margins.
 
         Return the residuals, and add to all of ``sums`` but ``r`` and ``wrong``.
         """
-        columns, (gamma, relax) = f.shape[1:], (getattr(update, n) for n in ("gamma", "relax"))
-        residual, found = np.empty(f.shape, self._features.dtype), np.zeros((7, *columns))
-        steps = (np.full(columns, value) for value in (gamma, relax))
+        columns, names = f.shape[1:], names_of(AdmmSums)[1:-1]
+        residual = np.empty(f.shape, self._features.dtype)
+        found = np.zeros((len(names), *columns))
+        steps = (np.full(columns, value) for value in (update.gamma, update.relax))
         each = _multiplicities(counts, f.shape)
         loop = getattr(self._kernels, f"{update.loss.name}_{update.task}_columns")
         loop(f, t, y, each, *steps, residual, found)
-        for name, value in zip(names_of(AdmmSums)[1:-1], found, strict=True):
+        for name, value in zip(names, found, strict=True):
             getattr(sums, name)[:] += value
         return residual
 

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from polysift.engine.problems import Problems
-from polysift.engine.row_updates import NewtonColumns, draw_by_curvature
+from polysift.engine.row_updates import AdmmColumns, NewtonColumns, draw_by_curvature
 from polysift.engine.sampling import Draw, Picked, leverages
 from polysift.engine.shard_features import (
     GRAM_BLOCK_ROWS,
@@ -96,8 +96,7 @@ class ShardWork(ShardFeatures):
         f = self._work.array("f", t.shape, float)
         y = np.tile(data.labels_of(rows), problems.n_problems)
         weights = data.weights_of(rows)
-        fold_parts = None if data.fold_parts is None else data.fold_parts[rows]
-        counts = problems.multiplicities(weights, fold_parts)
+        counts, _ = self._counts(rows, problems)
         y_counts = y
         if counts is not None:
             y_counts = y * (counts if counts.ndim == 2 else counts[:, np.newaxis])
@@ -110,15 +109,14 @@ class ShardWork(ShardFeatures):
             part = slice(lo, hi)
             A = None if self._stored is None else self._stored[rows][part]
             if X is not None:
-                A = self._block_features(X[part], A)
-                if weights is not None:
-                    A[weights[part] == 0] = 0.0  # such rows were not surveyed, and may overflow
+                A = self._present_features(X[part], None if weights is None else weights[part], A)
             assert A is not None
             for n, columns in problems.groups:
                 f[part, columns] = A[:, :n] @ u[:n, columns]
             own = None if counts is None else counts[part]
             if loops is not None:
-                residual = loops.update(f[part], t[part], y[part], own, update, sums)
+                admm = cast(AdmmColumns, update)  # no other has a loop over many columns
+                residual = loops.update(f[part], t[part], y[part], own, admm, sums)
             else:
                 f[part] *= y[part]
                 residual = update.apply(t[part], f[part], own, sums)

@@ -135,7 +135,8 @@ class AdmmSums(SweepSums):
     @classmethod
     def zeros(cls, n: int, columns: int, problems: int) -> AdmmSums:
         """Return empty sums."""
-        each = dict(zip(names_of(cls)[1:-1], np.zeros((7, columns)), strict=True))
+        names = names_of(cls)[1:-1]
+        each = dict(zip(names, np.zeros((len(names), columns)), strict=True))
         return cls(r=np.zeros((n, columns)), wrong=np.zeros(problems), **each)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from polysift.data.source import DataSource
 from polysift.engine.backend import FitContext
 from polysift.engine.budget import Shape
-from polysift.engine.compiled import MAX_COUNTED_PASSES, worthwhile
+from polysift.engine.compiled import MAX_COUNTED_PASSES, with_loops
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift.features.scalers import needs_sketch
@@ -175,8 +175,8 @@ class Stage:
             job.threads,
             keep_features=any(job.settings(c).many_sweeps for c in candidates),
         )
-        compiled = worthwhile(context.source.n_rows, self._map.n_centers, MAX_COUNTED_PASSES)
-        execution = replace(execution, compiled=compiled)
+        rows, n = context.source.n_rows, self._map.n_centers
+        execution = with_loops(execution, rows, n, MAX_COUNTED_PASSES)
         name, seconds = f"{self._name}-{number}", context.fit.monitor.seconds
         bytes_per_candidate = 8 * context.source.n_rows * data.n_columns
         with context.fit.executing(execution) as fit:
@@ -281,9 +281,9 @@ def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> 
     execution = job.backend.fit_in(
         job.memory_limit, shape, job.threads, keep_features=settings.many_sweeps
     )
-    compiled = worthwhile(context.source.n_rows, n, params["max_iter"])
+    execution = with_loops(execution, context.source.n_rows, n, params["max_iter"])
     key = "-".join(str(params[name]) for name in sorted(params))
-    with context.fit.executing(replace(execution, compiled=compiled)) as fit:
+    with context.fit.executing(execution) as fit:
         result, scores = solve(
             fit.engine(data, feature_map, f"-refit-{key}"),
             settings,

@@ -1,7 +1,8 @@
 """The loop of Algorithm 1, for one solver or for many that share the passes over the rows.
 
-A plain fit has one solver. The folds of a calibration and the candidates of a search have many,
-whose problems share each sweep.
+A plain fit is one solver; the folds of a calibration and the candidates of a search are many, whose
+problems one sweep advances together. Newton's method goes through the same lines: its step leads to
+the next point, the sweep returns loss and gradient there, and the update chooses the next step.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 
 from polysift.data.source import ArraySource, DataSource, TrainingSet
 from polysift.engine.budget import Execution, Shape, megabytes, state_bytes
-from polysift.engine.compiled import worthwhile
+from polysift.engine.compiled import with_loops
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
 from polysift.engine.sampling import FIRST_ROWS_PER_CENTER, Sample, sample_of, sampling_pays
@@ -84,8 +84,9 @@ def execution_for(job: Job, shape: Shape) -> Execution:
     rough = shape.subsample > 0 and settings.tol >= ROUGH_TOLERANCE
     keep = settings.many_sweeps and not rough
     execution = job.backend.fit_in(job.memory_limit, shape, job.threads, keep_features=keep)
-    compiled = worthwhile(shape.rows, shape.centers + settings.update_cost, settings.max_iter)
-    return replace(execution, compiled=compiled, float64=settings.float64_features)
+    execution = replace(execution, float64=settings.float64_features)
+    features = shape.centers + settings.update_cost
+    return with_loops(execution, shape.rows, features, settings.max_iter)
 
 
 def plan(source: DataSource, job: Job) -> Forecast:
