@@ -151,6 +151,8 @@ class Loop:
 
     def _each(self, solvers: list[Solver], do: Any) -> list[Any]:
         """Return ``do(solver, i)`` for each solver, computed by threads."""
+        if len(solvers) == 1:  # a plain fit, for which threads would only have to be started
+            return [do(solvers[0], 0)]
         return list(self._pool.map(lambda item: do(item[1], item[0]), enumerate(solvers)))
 
     def _end(self, status: Status) -> None:
