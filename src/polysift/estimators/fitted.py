@@ -116,9 +116,8 @@ def scores_by_shard(
     ``show`` is whether to show progress.
     """
     n_jobs = check_n_jobs(model.n_jobs)
-    small = (
-        source.n_rows * model.n_centers_ < MIN_THREADED_FEATURES
-    )  # counting the cores would take longer
+    # Counting the cores would take longer than little work.
+    small = source.n_rows * model.n_centers_ < MIN_THREADED_FEATURES
     n_threads = 1 if small else usable_jobs(n_jobs)
     results = score_shards(source, feature_map_of(model), model.coef_, n_threads, finish)
     if not show:

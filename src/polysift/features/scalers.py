@@ -15,12 +15,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, fields
+from functools import cache
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 
 from polysift.features.statistics import ColumnStatistics, QuantileSketch, thin
-from polysift.runtime.arrays import require, required_array
+from polysift.runtime.arrays import InvalidFieldError, require, required_array
 from polysift.runtime.types import Block, FloatArray, IntArray
 
 MINMAX_MARGIN = 0.1
@@ -133,9 +134,16 @@ class Scaler(ABC):
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
         """Return the scaler of a dict, which must have the right fields, of whatever values."""
-        expected = {"kind", *(field.name for field in fields(cls))}
-        require(stored.keys() == expected, f"scaler_ must have the keys {sorted(expected)}")
+        expected = _keys(cls)
+        if stored.keys() != expected:
+            raise InvalidFieldError(f"scaler_ must have the keys {sorted(expected)}")
         return cls(**{name: value for name, value in stored.items() if name != "kind"})
+
+
+@cache
+def _keys(cls: type[Scaler]) -> frozenset[str]:
+    """Return the keys of ``to_dict``; kept, since every prediction rebuilds the scaler."""
+    return frozenset({"kind", *(field.name for field in fields(cls))})
 
 
 @dataclass(frozen=True)
@@ -344,11 +352,13 @@ def learn_scaler(
 
 def scaler_from_dict(stored: dict[str, Any]) -> Scaler:
     """Return the scaler of ``Scaler.to_dict``; an unknown kind or a wrong key raises."""
-    readers = {cls.kind: cls for cls in SCALERS.values() if "kind" in vars(cls)}
     kind = stored.get("kind")
-    known = isinstance(kind, str) and kind in readers
-    require(known, f"scaler_ must be of one of the kinds {', '.join(sorted(readers))}")
-    return readers[str(kind)].from_dict(stored)
+    own = [cls for cls in SCALERS.values() if "kind" in vars(cls)]
+    for cls in own:
+        if isinstance(kind, str) and cls.kind == kind:
+            return cls.from_dict(stored)
+    kinds = ", ".join(sorted(cls.kind for cls in own))
+    raise InvalidFieldError(f"scaler_ must be of one of the kinds {kinds}")
 
 
 def needs_sketch(*names: str | None) -> bool:
