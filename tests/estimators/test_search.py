@@ -674,7 +674,7 @@ def test_every_way_to_split(cv):
         ({"cv": 61}, "cv=61 folds need at least 61 rows; got 60"),
         ({"cv": 1.5}, "cv must be a number of folds"),
         ({"cv": "five"}, "cv must be a number of folds"),
-        ({"scoring": "nope"}, "scoring='nope' is no scorer"),
+        ({"scoring": "nope"}, "scoring='nope' is not a scorer"),
         ({"scoring": ["accuracy"]}, "scoring must be"),
         ({"refit": "roc_auc"}, "refit must be True or False; got 'roc_auc'"),
         ({"screen": 1}, "screen must be True or False"),
