@@ -7,6 +7,7 @@ of a solver are a plain value, which also has what the plan of a fit needs to kn
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +20,7 @@ from polysift.solvers.factor import Factor, Ridge
 from polysift.solvers.result import HISTORY_COLUMNS, Result, Status, as_history
 
 
-class Solver:
+class Solver(ABC):
     """One run of a solver, for all label columns of one problem.
 
     Parameters
@@ -56,36 +57,35 @@ class Solver:
         self.status: Status | None = None
         self.products: int | None = None
 
+    @abstractmethod
     def start_from(self, engine: Engine, u0: FloatArray) -> None:
         """Start from other coefficients."""
-        raise NotImplementedError
 
     def directions(self) -> FloatArray | None:
         """Return the columns to multiply by G before the next step, or None."""
         return None
 
-    def absorb_product(self, GP: FloatArray) -> None:
+    def absorb_product(self, GP: FloatArray) -> None:  # noqa: B027 - most have no directions
         """Update the step by the product of G with ``directions``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(self) -> None:
         """Update u: line 3 of Algorithm 1, or its counterpart."""
-        raise NotImplementedError
 
+    @abstractmethod
     def update(self, swept: Any, seconds: float) -> None:
         """Update the solver by the sums of the sweep at the new u."""
-        raise NotImplementedError
 
-    def finish(self, engine: Any, number: int) -> None:
+    def finish(self, engine: Any, number: int) -> None:  # noqa: B027 - most need no more
         """Complete an iteration with further passes; it was problem ``number`` of the sweep."""
 
+    @abstractmethod
     def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return the state to resume from, as arrays and plain values."""
-        raise NotImplementedError
 
+    @abstractmethod
     def restore(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
         """Resume from what ``saved`` returned."""
-        raise NotImplementedError
 
     def coefficients(self) -> FloatArray:
         """Return the best coefficients so far."""
