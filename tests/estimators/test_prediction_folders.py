@@ -28,7 +28,7 @@ from polysift.data.source import ArraySource
 from polysift.engine.backend import LocalBackend
 from polysift.estimators import prediction_files
 from polysift.estimators.prediction_files import FolderTask, is_folder, open_file, write_error
-from polysift.runtime.outputs import check_output_folder, part_name, placing, replacing_folder
+from polysift.runtime.outputs import check_output_folder, part_name, replacing, replacing_folder
 from polysift.runtime.progress import Monitor
 
 M, SHARDS = 30_000, 15
@@ -186,15 +186,16 @@ class TestReplacing:
                 raise OSError(5, "Input/output error")
             rename(a, b)
 
+        monkeypatch.setattr("polysift.runtime.outputs._exchanged", lambda *_: False)
         with pytest.raises(OSError, match="Input/output"):
             write_folder(out, lambda: monkeypatch.setattr(os, "rename", failing), overwrite=True)
         assert (out / "part-00000.parquet").read_text() == "old"
         assert os.listdir(tmp_path) == ["out"]
 
     def test_two_may_write_the_same_file(self, tmp_path):
-        with placing(tmp_path / "x") as one, placing(tmp_path / "x") as other:
-            for path in (one, other):
-                path.write_text("same")
+        with replacing(tmp_path / "x") as one, replacing(tmp_path / "x") as other:
+            for file in (one, other):
+                file.write(b"same")
         assert os.listdir(tmp_path) == ["x"]
 
 

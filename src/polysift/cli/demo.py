@@ -75,5 +75,5 @@ def draw_boundary(model: Any, X: Any, y: Any, path: Path) -> None:
         title=f"FPC, degree {model.degree_}, {model.n_centers_} centers",
     )
     axes.legend(loc="upper right", framealpha=0.9, markerscale=4)
-    with replacing(path) as partial:
-        figure.savefig(partial, format=path.suffix.lstrip(".") or "png", dpi=150)
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix.lstrip(".") or "png", dpi=150)

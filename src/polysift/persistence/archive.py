@@ -74,19 +74,18 @@ def write_archive(path: Path, header: dict[str, Any], arrays: dict[str, FloatArr
     }
     text = json.dumps(header | {"arrays": listed}, allow_nan=False).encode()
     _check_limits(text, len(arrays))
-    with replacing(path) as partial:
-        with ZipFile(partial, "w") as archive:
-            with _member(archive, HEADER, len(text)) as file:
-                file.write(text)
+    with replacing(path) as file:
+        with ZipFile(file, "w") as archive:
+            with _member(archive, HEADER, len(text)) as member:
+                member.write(text)
             for name, array in arrays.items():
                 size = len(npy_header(ArrayHeader.of(array))) + array.nbytes
-                with _member(archive, name, size) as file:
-                    send_npy(array, file.write)
+                with _member(archive, name, size) as member:
+                    send_npy(array, member.write)
             archive.comment = SIGNATURE + bytes(DIGEST_CHARACTERS)
-        with open(partial, "rb+") as file:
-            digest = _file_digest(file)
-            file.seek(-DIGEST_CHARACTERS, io.SEEK_END)
-            file.write(digest)
+        digest = _file_digest(file)
+        file.seek(-DIGEST_CHARACTERS, io.SEEK_END)
+        file.write(digest)
 
 
 def _member(archive: ZipFile, name: str, size: int) -> IO[bytes]:

@@ -22,6 +22,7 @@ import scipy
 import sklearn
 
 from polysift.runtime.arrays import Into, MalformedError, Storable, read_arrays, write_arrays
+from polysift.runtime.locks import open_unlinked, try_lock
 from polysift.runtime.outputs import replacing
 from polysift.runtime.types import FloatArray
 
@@ -102,12 +103,13 @@ class Checkpoint:
         try:
             self.folder = Path(folder)
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = open(self.folder / "lock", "w")  # noqa: SIM115 - held until close()
+            lock = self.folder / "lock"
+            self._lock = open(lock, "wb", opener=open_unlinked)  # noqa: SIM115 - held until close()
         except (OSError, TypeError) as error:
             raise CheckpointError(
                 f"checkpoint={folder!r} is no folder that can be written to: {error}"
             ) from error
-        if not _locked(self._lock):
+        if try_lock(self._lock) is False:
             self._lock.close()
             raise CheckpointError(
                 f"The checkpoint {self.folder} is in use by another fit. Wait for it, or give each "
@@ -175,8 +177,8 @@ class Checkpoint:
     def _match(self, fingerprint: dict[str, Any]) -> None:
         path = self.folder / "fingerprint.json"
         if not path.exists():
-            with replacing(path) as partial:
-                partial.write_text(json.dumps(fingerprint, indent=1))
+            with replacing(path) as file:
+                file.write(json.dumps(fingerprint, indent=1).encode())
             return
         try:
             found = json.loads(path.read_text())
@@ -193,19 +195,6 @@ class Checkpoint:
                     f"{found.get(key)!r}, this fit's is {fingerprint.get(key)!r}. Use another "
                     "folder, or remove this one to start anew."
                 )
-
-
-def _locked(file: Any) -> bool:
-    """Lock an open file for this process, and return whether no other process holds it."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def stored_seed(folder: Any) -> int | None:
