@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import warnings
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -99,7 +100,7 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | Path, fingerprint: dict[str, Any]) -> None:
-        self._saved_at, self._cost = perf_counter(), 0.0
+        self._saved_at, self._cost, self._warned = perf_counter(), 0.0, False
         try:
             self.folder = Path(folder)
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -119,6 +120,11 @@ class Checkpoint:
         self._fit = hashlib.blake2b(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
         try:
             self._match(plain)
+        except OSError as error:
+            self.close()
+            raise CheckpointError(
+                f"The checkpoint {self.folder} cannot be written to: {error}"
+            ) from error
         except CheckpointError:
             self.close()
             raise
@@ -137,12 +143,36 @@ class Checkpoint:
         """Return the file of a state."""
         return self.folder / f"{name}.state"
 
-    def save(self, name: str, arrays: Mapping[str, Storable], values: dict[str, Any]) -> None:
-        """Write a state, replacing the one of that name."""
+    def save(self, name: str, arrays: Mapping[str, Storable], values: dict[str, Any]) -> bool:
+        """Write a state, replacing the one of that name; return whether it is on disk.
+
+        A disk that is full or fails does not end the fit: the state before stays, a warning says so
+        once, and the next save tries again.
+        """
         began = perf_counter()
-        write_arrays(self.path(name), arrays, values | {"fit": self._fit})
+        try:
+            write_arrays(self.path(name), arrays, values | {"fit": self._fit})
+            saved = True
+        except OSError as error:
+            saved = False
+            self._warn(self.path(name), error)
         self._saved_at = perf_counter()
         self._cost = self._saved_at - began
+        return saved
+
+    def _warn(self, path: Path, error: OSError) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        kept = (
+            "the state that was saved before stays" if path.exists() else "nothing is saved so far"
+        )
+        warnings.warn(
+            f"The checkpoint {path} could not be written: {error}. The fit goes on without it, and "
+            f"the next save tries again; {kept}. Free some space there.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
     def load(
         self, name: str, into: Into | None = None

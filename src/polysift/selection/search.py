@@ -259,8 +259,8 @@ class _Search:
         if self._kept is not None:
             values["kept"] = [self._kept.scaler, self._kept.degree]
             arrays = {"G": self._kept.sums.G, "Aty": self._kept.sums.Aty}
-        checkpoint.save("search", arrays, values)
-        checkpoint.drop(f"*-{scaler}-{degree}-*")
+        if checkpoint.save("search", arrays, values):
+            checkpoint.drop(f"*-{scaler}-{degree}-*")
 
     def _restore(self) -> None:
         checkpoint = self._context.fit.checkpoint

@@ -189,8 +189,8 @@ class Loop:
         rows = [solver.rows for solver in self.solvers]
         values = {"alive": self._active, "rows": rows, "status": words, "note": self.note}
         values["own"] = own
-        self._checkpoint.save(self._name, arrays, values)
-        self._engine.saved(self._checkpoint, self._name)
+        if self._checkpoint.save(self._name, arrays, values):
+            self._engine.saved(self._checkpoint, self._name)
 
     def _restore(self) -> bool:
         def state(values: dict[str, Any]) -> dict[str, Any]:
