@@ -18,6 +18,7 @@ from polysift.features.kernels import full_dimension, power_in_place
 from polysift.features.scalers import SCALERS, Scaler, learn_scaler, needs_sketch
 from polysift.features.statistics import ColumnStatistics
 from polysift.features.survey import Questions, Survey
+from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import Workspace
 from polysift.runtime.parameters import check_choice, check_integer
 from polysift.runtime.types import Block, FloatArray
@@ -227,7 +228,7 @@ def refuse_overflow(feature_map: FeatureMap, statistics: ColumnStatistics, dtype
     remedy = "Lower the degree, or use a scaler ('standard' and 'quantile' keep x.c near 1)."
     if not in_gram:
         remedy = f"Pass X as float64. {remedy}"
-    raise ValueError(
+    raise FeatureOverflowError(
         f"degree={s} overflows {np.dtype(dtype).name}: 1 + x.c reaches {np.exp(reach):.3g} on "
         f"these data, and its power {s} is too large to sum. {remedy}"
     )
