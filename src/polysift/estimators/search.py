@@ -235,7 +235,8 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         y : array-like of shape (m,)
             The labels; omitted where X is a source, which has its own.
         sample_weight : array-like of shape (m,), default=None
-            The weights of the rows, as multiplicities, in fitting and in scoring.
+            The weights of the rows, in fitting and in scoring: multiplicities, or relative to
+            their mean, as in ``FPCClassifier.fit``. The mean is that of all rows, for every fold.
         groups : array-like of shape (m,), default=None
             The groups of the rows, for splitters that keep groups together.
 

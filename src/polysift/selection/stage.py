@@ -63,7 +63,8 @@ class SearchContext:
 
     def feature_map(self, spec: MapSpec) -> FeatureMap:
         """Return a feature map, learned from the survey."""
-        return build_feature_map(spec, self.prepared.found, self.source.dtype)
+        total_weight = self.prepared.data.total_weight()
+        return build_feature_map(spec, self.prepared.found, self.source.dtype, total_weight)
 
     def shape(self, n: int, fold_parts: int) -> Shape:
         """Return the shape of a fit with n centers, but for ``problems``."""
