@@ -308,7 +308,7 @@ class _LabelledRows:
         own = checked_weights(self._source, start, self._source.weights(part))
         codes = self._encoding.codes(label_part(checked_labels(self._source, start, part), own))
         self.labels.codes[start:stop] = codes
-        weights = self._encoding.weights(own, codes)
+        weights = self._encoding.weights(self._encoding.own_weights(own), codes)
         if self.labels.weights is not None and weights is not None:
             self.labels.weights[start:stop] = weights
 
