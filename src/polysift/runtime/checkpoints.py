@@ -14,13 +14,13 @@ import platform
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
 
+from polysift.runtime import clock
 from polysift.runtime.arrays import Into, MalformedError, Storable, read_arrays, write_arrays
 from polysift.runtime.outputs import replacing
 from polysift.runtime.types import FloatArray
@@ -98,7 +98,7 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | Path, fingerprint: dict[str, Any]) -> None:
-        self._saved_at, self._cost = perf_counter(), 0.0
+        self._saved_at, self._cost = clock.now(), 0.0
         try:
             self.folder = Path(folder)
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -127,7 +127,7 @@ class Checkpoint:
 
     def due(self) -> bool:
         """Return whether it is time for another save."""
-        return perf_counter() - self._saved_at > max(
+        return clock.now() - self._saved_at > max(
             MIN_SECONDS_BETWEEN_SAVES, SAVE_COST_MULTIPLE * self._cost
         )
 
@@ -137,9 +137,9 @@ class Checkpoint:
 
     def save(self, name: str, arrays: Mapping[str, Storable], values: dict[str, Any]) -> None:
         """Write a state, replacing the one of that name."""
-        began = perf_counter()
+        began = clock.now()
         write_arrays(self.path(name), arrays, values | {"fit": self._fit})
-        self._saved_at = perf_counter()
+        self._saved_at = clock.now()
         self._cost = self._saved_at - began
 
     def load(
