@@ -15,13 +15,13 @@ import warnings
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
 
+from polysift.runtime import clock
 from polysift.runtime.arrays import Into, MalformedError, Storable, read_arrays, write_arrays
 from polysift.runtime.locks import open_unlinked, try_lock
 from polysift.runtime.outputs import replacing
@@ -100,7 +100,7 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | Path, fingerprint: dict[str, Any]) -> None:
-        self._saved_at, self._cost, self._warned = perf_counter(), 0.0, False
+        self._saved_at, self._cost, self._warned = clock.now(), 0.0, False
         try:
             self.folder = Path(folder)
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ class Checkpoint:
 
     def due(self) -> bool:
         """Return whether it is time for another save."""
-        return perf_counter() - self._saved_at > max(
+        return clock.now() - self._saved_at > max(
             MIN_SECONDS_BETWEEN_SAVES, SAVE_COST_MULTIPLE * self._cost
         )
 
@@ -149,14 +149,14 @@ class Checkpoint:
         A disk that is full or fails does not end the fit: the state before stays, a warning says so
         once, and the next save tries again.
         """
-        began = perf_counter()
+        began = clock.now()
         try:
             write_arrays(self.path(name), arrays, values | {"fit": self._fit})
             saved = True
         except OSError as error:
             saved = False
             self._warn(self.path(name), error)
-        self._saved_at = perf_counter()
+        self._saved_at = clock.now()
         self._cost = self._saved_at - began
         return saved
 
