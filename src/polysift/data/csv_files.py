@@ -284,8 +284,8 @@ def _convert(table: CsvTable, plan: _CsvPlan, folder: Path) -> ParsedText:
     """Write the features batch by batch, and gather labels and weights."""
     d, n_rows, file = len(plan.features), 0, folder / "X"
     labels, weights = TextLabels(), []
-    with file.open("wb") as out, closing(_batches(table, plan)) as batches:
-        for batch in batches:
+    with file.open("wb") as out:
+        for batch in _batches(table, plan):
             _refuse_missing(table, plan, batch, n_rows)
             columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns[:d]]
             np.column_stack(columns).astype(float, copy=False).tofile(out)

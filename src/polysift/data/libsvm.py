@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -55,10 +54,10 @@ def parse_libsvm(
         Whether each line must begin with a label; without, a label is skipped where there is one.
     """
     path = Path(path)
-    with temporary_folder() as folder, closing(_blocks(path)) as blocks:
+    with temporary_folder() as folder:
         writer = _Writer(path, folder, n_features)
         first_line, labels = 1, TextLabels()
-        for lines in blocks:
+        for lines in _blocks(path):
             part = _checked_part(path, lines, first_line, with_labels)
             writer.add(part, first_line)
             labels.add(part.labels)
@@ -68,7 +67,7 @@ def parse_libsvm(
         return ParsedText(X, None, y, None, folder)
 
 
-def _blocks(path: Path) -> Generator[list[bytes]]:
+def _blocks(path: Path) -> Iterator[list[bytes]]:
     """Yield the lines of a file, ``BLOCK_BYTES`` at a time."""
     with reading(path), open_binary(path) as file:
         while lines := file.readlines(BLOCK_BYTES):
