@@ -14,7 +14,6 @@ import json
 import shutil
 import sys
 import tempfile
-import traceback
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
@@ -25,9 +24,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from injection import Fault, file_fault, memory_fault
 
 import polysift
+from injection import Fault, file_fault, memory_fault
 from polysift.engine import local
 from polysift.runtime import checkpoints
 
@@ -100,8 +99,10 @@ def write_csv(folder: Path) -> None:
 
 def write_libsvm(folder: Path) -> None:
     X, y = problem()
-    rows = (f"{int(a == 'yes')} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x.tolist()))
-            for x, a in zip(X, y, strict=True))
+    rows = (
+        f"{int(a == 'yes')} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x.tolist()))
+        for x, a in zip(X, y, strict=True)
+    )
     (folder / "rows.svm").write_text("\n".join(rows) + "\n")
 
 
@@ -120,6 +121,31 @@ def fit_text(name: str) -> Callable[[Path], Any]:
 
 class Stop(BaseException):
     """The end of a process, as it were."""
+
+
+def search_parquet(folder: Path) -> Any:
+    source = polysift.open_data(folder / "rows.parquet", target="label")
+    search = polysift.FPCClassifierCV(
+        degrees=[1, 2],
+        n_centers=CENTERS,
+        scalers=["minmax"],
+        rhos=[None],
+        solvers=["paper"],
+        max_iter=[2],
+        cv=2,
+        n_jobs=1,
+        random_state=SEED,
+        checkpoint=folder / "state",
+    )
+    return search.fit(source).best_estimator_
+
+
+def write_naively(folder: Path) -> None:
+    """Write a file as it should not be done."""
+    with open(folder / "naive.txt", "w") as file:
+        for _ in range(3):
+            file.write("x" * 10_000)
+            file.flush()
 
 
 def interrupt(folder: Path) -> None:
@@ -196,6 +222,8 @@ SCENARIOS = {
     "save": Scenario(old("model.fpc"), save, ("model.fpc",)),
     "load": Scenario(saved, load),
     "export": Scenario(old("model.onnx"), export, ("model.onnx",)),
+    "search": Scenario(write_parquet, search_parquet, state="state"),
+    "naive": Scenario(old("naive.txt"), write_naively, ("naive.txt",)),
     "report": Scenario(old("report.html"), report, ("report.html",)),
 }
 
@@ -219,6 +247,14 @@ def tree_digest(path: Path) -> str:
     return hashlib.sha256(content).hexdigest() if content else ""
 
 
+@dataclass(frozen=True)
+class Failure:
+    """An error, as text, and what is not clear about it."""
+
+    shown: str
+    unclear: str
+
+
 class Trial:
     """Runs of a scenario, each in a new folder, with the temporary folder inside it."""
 
@@ -234,19 +270,23 @@ class Trial:
         self.whole = {name: tree_digest(folder / name) for name in scenario.outputs}
         assert self.old != self.whole or self.model, "the scenario fails without a fault"
 
-    def run(self, what: str, fault: Callable[[Path, int], AbstractContextManager[Fault]]) -> int:
-        """Let each operation fail in turn; return how many there were."""
-        for number in count(1):
+    def run(
+        self, what: str, fault: Callable[[Path, int], AbstractContextManager[Fault]], thorough: bool
+    ) -> int:
+        """Let each operation fail in turn, of very many some; return how many were tried."""
+        number = 1
+        for tried in count():
             folder = self._new_folder()
             with fault(folder, number) as armed:
                 model, error = self._attempt(folder)
             try:
                 self._check(folder, model, error)
             except AssertionError as wrong:
-                self.findings.append(f"{what}, operation {number}: {wrong}; the error: {error!r}")
+                self.findings.append(f"{what}, operation {number}: {wrong}; the error: {error}")
             if not armed.fired:
-                assert error is None, f"it fails without a fault: {error!r}"
-                return number - 1
+                assert error is None, f"it fails without a fault: {error}"
+                return tried
+            number += max(1, number // (40 if thorough else 4))
         raise AssertionError("unreachable")
 
     def _new_folder(self) -> Path:
@@ -256,45 +296,38 @@ class Trial:
         tempfile.tempdir = str(folder / "tmp")
         return folder
 
-    def _attempt(self, folder: Path) -> tuple[str, Exception | None]:
-        """Do the work; return the digest of the model, and the error if there is one."""
+    def _attempt(self, folder: Path) -> tuple[str, Failure | None]:
+        """Do the work; return the digest of the model, and what failed."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", RuntimeWarning)  # of a state that was not saved
                 model = self.scenario.run(folder)
-        except Exception as error:
-            return "", error
+        except Exception as error:  # which holds on to files as long as it lives
+            return "", Failure(repr(error), unclear(error, folder))
         return ("" if model is None else digest_of(model)), None
 
-    def _check(self, folder: Path, model: str, error: Exception | None) -> None:
+    def _check(self, folder: Path, model: str, error: Failure | None) -> None:
         """Raise unless a fault has left a whole result, or a clear error and nothing else."""
-        if error is None:
-            assert model == self.model, "another model"
-        else:
-            assert_clear(error, folder)
         for name in self.scenario.outputs:
             found = tree_digest(folder / name)
             assert found in (self.whole[name], self.old[name]), f"{name} is half-written"
             assert error is not None or found == self.whole[name], f"{name} is the old one"
+        if error is None:
+            assert model == self.model, "another model"
+        else:
+            assert not error.unclear, error.unclear
         assert_clean(folder, self._template, {*self.scenario.outputs, self.scenario.state, "tmp"})
         again, error = self._attempt(folder)
-        assert error is None, f"the work fails afterwards: {error!r}"
+        assert error is None, f"the work fails afterwards: {error}"
         assert again == self.model, "another model afterwards"
         shutil.rmtree(folder)
 
 
-def assert_clear(error: BaseException, folder: Path) -> None:
-    """Raise unless an error is of a documented kind and says which file it is about.
-
-    The frames of its traceback, which hold on to files, are cleared.
-    """
-    named = isinstance(error, MemoryError) or str(folder) in str(error)
-    assert isinstance(error, (OSError, MemoryError, ValueError)), f"a {type(error).__name__}"
-    assert named, "the error names no file"
-    link: BaseException | None = error
-    while link is not None:
-        traceback.clear_frames(link.__traceback__)
-        link = link.__context__
+def unclear(error: Exception, folder: Path) -> str:
+    """Return what is wrong with an error: it is of a documented kind, and names a file."""
+    if not isinstance(error, (OSError, MemoryError, ValueError)):
+        return f"a {type(error).__name__}"
+    return "" if isinstance(error, MemoryError) or str(folder) in str(error) else "it names no file"
 
 
 def assert_clean(folder: Path, template: Path, allowed: set[str | None]) -> None:
@@ -306,22 +339,23 @@ def assert_clean(folder: Path, template: Path, allowed: set[str | None]) -> None
     assert not left, f"left over: {sorted(left)}"
 
 
-def main(name: str, place: str, limit: int | None = None) -> None:
-    """Run a scenario with every fault; print how many there were of each kind, as JSON."""
+def main(name: str, place: str, extent: str) -> None:
+    """Run a scenario with every fault, or with one error of each kind; print what was found."""
     checkpoints.Checkpoint.due = lambda self: True  # type: ignore[method-assign]
-    spilled = local.new_state
-    local.new_state = lambda shape, spill: spilled(shape, True)
+    in_memory = local.new_state
+    local.new_state = lambda shape, spill: in_memory(shape, True)
     fitted()
-    trial = Trial(SCENARIOS[name], Path(place))
-    gc.freeze()  # what is left over by a run is then found soon
+    trial, thorough = Trial(SCENARIOS[name], Path(place)), extent == "all"
+    gc.freeze()  # what a run leaves is then found soon
     done: dict[str, int] = {}
     for kind, errors in ERRORS.items():
-        for error in errors:
-            for lasting in (False, True)[: 1 if error == "EINTR" else 2]:  # others retry for ever
+        for error in errors if thorough else errors[:1]:
+            once = (False,) if error == "EINTR" else (False, True)  # others retry for ever
+            for lasting in once if thorough else once[-1:]:
                 what = f"{kind} {error}{' from then on' if lasting else ''}"
                 fault = partial(file_fault, kind=kind, error=getattr(errno, error), lasting=lasting)
-                done[what] = trial.run(what, fault)
-    done["memory"] = trial.run("memory", lambda folder, number: memory_fault(number))
+                done[what] = trial.run(what, fault, thorough)
+    done["memory"] = trial.run("memory", lambda _, number: memory_fault(number), thorough)
     print(json.dumps({"faults": done, "findings": trial.findings}))
 
 
