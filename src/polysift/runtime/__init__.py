@@ -2,7 +2,6 @@
 
 Nothing here knows of rows, kernels or models. ``parallel`` has shards, threads, tree sums and
 scratch memory; ``outputs`` writes files and folders that appear only when complete, and ``locks``
-tells which of those that are not are abandoned;
-``terminal`` shows text that others wrote;
+tells which of those that are not are abandoned; ``terminal`` shows text that others wrote;
 ``checkpoints`` saves the state of interrupted work; ``parameters`` checks what a user passes.
 """
