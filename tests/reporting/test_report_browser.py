@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import unquote, urlsplit
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -87,6 +92,69 @@ def test_report(browser, addresses, name, width):
         "return [document.documentElement, document.body].map(e => e.scrollWidth)"
     )
     assert max(wide) <= width, "the page does not scroll sideways"
+
+
+@pytest.fixture
+def outside():
+    """Return the address of a server, and what it was asked for."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            asked.append(self.path)
+            self.send_error(404)
+
+        def log_message(self, *_):
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}", asked
+        server.shutdown()
+        thread.join()
+
+
+def test_nothing_else_is_loaded_or_run(browser, addresses, outside, tmp_path):
+    """Whatever got into a report: the browser refuses scripts, styles and addresses."""
+    address, asked = outside
+    evil = (
+        "<script>document.title = 'run'</script>"
+        "<img src='data:,' onerror=\"document.title = 'run'\">"
+        f"<img src='{address}/picture.png'>"
+        "<style>h1 { display: none }</style>"
+        "<p id='styled' style='display: none'>shown</p>"
+        f"<iframe src='{address}/frame'></iframe>"
+        f"<link rel='stylesheet' href='{address}/sheet.css'>"
+    )
+    html = Path(unquote(urlsplit(addresses["binary"]).path)).read_text(encoding="utf-8")
+    html = html.replace("<main>", f"<main>{evil}")
+    browser.get_log("browser")
+
+    def visit(page):
+        (tmp_path / "evil.html").write_text(page, encoding="utf-8")
+        browser.get((tmp_path / "evil.html").as_uri())
+        seen = (browser.find_element("css selector", name) for name in ("h1", "#styled"))
+        return browser.title == "run", [element.is_displayed() for element in seen]
+
+    assert visit(html) == (False, [True, True]) and asked == []
+    refused = [entry["message"] for entry in browser.get_log("browser")]
+    assert len(refused) >= 7 and all("Content Security Policy" in text for text in refused)
+    unguarded = html.replace("Content-Security-Policy", "nothing")
+    assert visit(unguarded) == (True, [False, False])
+    assert {"/picture.png", "/frame", "/sheet.css"} <= set(asked)
+
+
+def test_styles_of_elements_hold(browser, addresses):
+    """Bars are as long as their values say, and cells as dark."""
+    browser.get(addresses["classes"])
+    assert browser.find_elements("css selector", "[style]") == []
+    widths, shades = browser.execute_script(
+        "const of = (what, key) => [...new Set([...document.querySelectorAll(what)]"
+        ".map(e => getComputedStyle(e)[key]))];"
+        "return [of('.track i', 'width'), of('.confusion td[data-style]', 'backgroundColor')]"
+    )
+    assert len(widths) > 2 and len(shades) > 1 and "rgba(0, 0, 0, 0)" not in shades
 
 
 @pytest.mark.parametrize("width", WIDTHS)

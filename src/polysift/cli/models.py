@@ -63,6 +63,10 @@ def predict(
     engine: EngineOptions,
     scores: Annotated[bool, option(OUTPUT, "Write scores, too.", None, "--scores")] = False,
     proba: Annotated[bool, option(OUTPUT, "Write probabilities, too.", None, "--proba")] = False,
+    safe_csv: Annotated[
+        bool,
+        option(OUTPUT, "CSV: quote classes that a spreadsheet may execute.", None, "--safe-csv"),
+    ] = False,
     jobs: Jobs = None,
     force: Force = False,
     quiet: Quiet = False,
@@ -71,6 +75,8 @@ def predict(
     from polysift.estimators.prediction_files import is_folder
 
     where = {"engine": "local"} | engine.parameters()  # not that of the training
+    if safe_csv and Path(output).suffix.lower() != ".csv":
+        raise WrongUsage(f"--safe-csv goes with a .csv file; --output is {output}.")
     if is_folder(output):
         check_folder(output, force=force, inputs=(data, model))
     elif where["engine"] != "local":
@@ -80,7 +86,8 @@ def predict(
     classifier = _ready(_load(model), jobs, quiet).set_params(**where)
     names = getattr(classifier, "feature_names_in_", None)
     source = reading.open(data, names=names, quiet=quiet)
-    classifier.predict_to(source, output, scores=scores, proba=proba, overwrite=force)
+    wanted = {"scores": scores, "proba": proba, "safe_csv": safe_csv}
+    classifier.predict_to(source, output, **wanted, overwrite=force)
     if not quiet:
         show_facts([("predictions", f"{output}, {source.n_rows:,} rows")])
 

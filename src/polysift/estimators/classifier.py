@@ -419,6 +419,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         scores: bool = True,
         proba: bool = False,
         overwrite: bool = False,
+        safe_csv: bool = False,
     ) -> None:
         """Write the class of each row to a Parquet or CSV file or a folder, in row order.
 
@@ -444,6 +445,9 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             Whether to write probabilities as well; only with ``calibration``.
         overwrite : bool, default=False
             Whether to replace an existing file, or a folder that contains only such files.
+        safe_csv : bool, default=False
+            Whether classes in a CSV file that a spreadsheet may execute, since they begin with =,
+            +, -, @, a tab or the end of a line, are preceded by an apostrophe. Numbers are not.
         """
         check_is_fitted(self)
         output = check_predictions(path, overwrite=overwrite)
@@ -456,6 +460,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             engine=self.engine,
             n_threads=usable_jobs(check_n_jobs(self.n_jobs)),
             show=bool(self.verbose),
+            safe_csv=safe_csv,
         )
 
     def _scores(self, X: Any) -> FloatArray:

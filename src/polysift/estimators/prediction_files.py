@@ -9,6 +9,7 @@ appears when everything is written, or not at all.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -42,6 +43,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 FILE_ENDINGS = (".parquet", ".csv")
+
+FORMULA = re.compile(r"(?![+-]\d+(\.\d+)?\Z)[=+\-@\t\r\n]")
+"""How a cell begins that a spreadsheet may execute; a number with a sign is none."""
 
 
 def is_folder(path: Any) -> bool:
@@ -184,6 +188,7 @@ def write_predictions(
     engine: Any,
     n_threads: int,
     show: bool,
+    safe_csv: bool = False,
 ) -> None:
     """Write the predictions for all rows to a file, or to a folder with one file per shard.
 
@@ -204,11 +209,16 @@ def write_predictions(
         The threads of this process.
     show : bool
         Whether to show progress.
+    safe_csv : bool, default=False
+        Whether classes that a spreadsheet would execute are quoted in a CSV file.
     """
+    if safe_csv and output.suffix.lower() != ".csv":
+        raise ValueError(f"safe_csv goes with a .csv file; path is {str(output)!r}.")
     _refuse_rows(source, output)
     with Monitor(show=show) as monitor:
         if output.suffix.lower() in FILE_ENDINGS:
-            _write_file(predictor, source, output, n_threads, monitor)
+            writing = open_file(output, predictor.classes, safe_csv=safe_csv)
+            _write_file(predictor, source, writing, n_threads, monitor)
             return
         backend = backend_of(engine)
         with naming_output(output, replacing_folder(output, overwrite=overwrite)) as folder:
@@ -218,13 +228,17 @@ def write_predictions(
 
 
 def _write_file(
-    predictor: Predictor, source: DataSource, output: Path, n_threads: int, monitor: Monitor
+    predictor: Predictor,
+    source: DataSource,
+    writing: AbstractContextManager[PredictionWriter],
+    n_threads: int,
+    monitor: Monitor,
 ) -> None:
     def with_rows(span: Span, predictions: Predictions) -> tuple[int, Predictions]:
         return span[1] - span[0], predictions
 
     shards = closing(predictor.map_shards(source, n_threads, with_rows))
-    with shards as parts, open_file(output, predictor.classes) as writer:
+    with shards as parts, writing as writer:
         for predictions in monitor.watch("prediction", source.n_rows, parts):
             writer.write(predictions)
 
@@ -253,16 +267,21 @@ class PredictionWriter:
         The classes.
     output : Path
         The name of the file in messages.
+    safe_csv : bool, default=False
+        Whether classes that a spreadsheet would execute are quoted.
     """
 
-    def __init__(self, file: BinaryIO, ending: str, classes: Any, output: Path) -> None:
+    def __init__(
+        self, file: BinaryIO, ending: str, classes: Any, output: Path, *, safe_csv: bool = False
+    ) -> None:
         self._file, self._ending, self._classes, self._output = file, ending, classes, output
+        self._cells = quoted_formulas(classes) if safe_csv else classes
         self._writer: Any = None
 
     def write(self, rows: Predictions) -> None:
         """Write the next rows."""
         pa = load_pyarrow("csv", "parquet")
-        columns = {"prediction": pa.array(self._classes).take(pa.array(rows.codes))}
+        columns = {"prediction": pa.array(self._cells).take(pa.array(rows.codes))}
         if rows.scores is not None and rows.scores.shape[1] == 1:
             columns["score"] = pa.array(rows.scores[:, 0])
         elif rows.scores is not None:
@@ -297,9 +316,21 @@ class PredictionWriter:
         return pa.csv.CSVWriter(self._file, schema)
 
 
-def open_file(path: Path, classes: Any) -> AbstractContextManager[PredictionWriter]:
+def quoted_formulas(classes: Any) -> Any:
+    """Return classes of which those that a spreadsheet would execute begin with an apostrophe."""
+    if classes.dtype.kind not in "UO":
+        return classes
+    found = (isinstance(name, str) and FORMULA.match(name) for name in classes)
+    cells = [f"'{name}" if one else name for name, one in zip(classes, found, strict=True)]
+    return np.array(cells, dtype=object)
+
+
+def open_file(
+    path: Path, classes: Any, *, safe_csv: bool = False
+) -> AbstractContextManager[PredictionWriter]:
     """Open a single file; it appears when it is complete, and not at all on failure."""
-    return naming_output(path, _writing(replacing(path), path.suffix.lower(), classes, path))
+    writing = _writing(replacing(path), path.suffix.lower(), classes, path, safe_csv=safe_csv)
+    return naming_output(path, writing)
 
 
 def write_part(path: Path, rows: Predictions, classes: Any, output: Path) -> None:
@@ -311,10 +342,15 @@ def write_part(path: Path, rows: Predictions, classes: Any, output: Path) -> Non
 
 @contextmanager
 def _writing(
-    temporary: AbstractContextManager[BinaryIO], ending: str, classes: Any, output: Path
+    temporary: AbstractContextManager[BinaryIO],
+    ending: str,
+    classes: Any,
+    output: Path,
+    *,
+    safe_csv: bool = False,
 ) -> Iterator[PredictionWriter]:
     with temporary as file:
-        writer = PredictionWriter(file, ending, classes, output)
+        writer = PredictionWriter(file, ending, classes, output, safe_csv=safe_csv)
         try:
             yield writer
             writer.close()

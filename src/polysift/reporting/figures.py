@@ -20,7 +20,8 @@ from polysift.plots.convergence import ConvergenceDisplay, drawable
 from polysift.plots.reliability import ReliabilityDisplay
 from polysift.plots.search import PARAMETERS, SearchCurveDisplay
 from polysift.reporting.evaluation import Evaluation
-from polysift.reporting.page import FONTS, plain, shortened
+from polysift.reporting.page import plain, shortened
+from polysift.reporting.style import FONTS
 
 SETTINGS = {
     "svg.fonttype": "none",  # text stays text: the browser has letters that matplotlib lacks

@@ -132,17 +132,19 @@ def replacing(path: Path, *, part: bool = False) -> Iterator[BinaryIO]:
     if not part:
         clear_abandoned(path)
     partial, owner = _create(path)
-    with naming(path), owner:  # which keeps the lock, though a library may close the file that it is given
-        try:
-            with _closing(os.dup(owner.fileno())) as file:
-                yield file
+    try:
+        # A library may close the file that it is given; the owner keeps the lock.
+        with naming(path), _closing(os.dup(owner.fileno())) as file:
+            yield file
+        with naming(path):
             os.fsync(owner.fileno())
-            if not HAS_LOCKS:  # Windows renames no open file
-                owner.close()
-            os.replace(partial, path)
-        finally:
-            with suppress(OSError):  # the whole folder may have been removed
-                partial.unlink(missing_ok=True)
+        if not HAS_LOCKS:  # Windows renames and removes no open file
+            owner.close()
+        os.replace(partial, path)
+    finally:
+        owner.close()
+        with suppress(OSError):  # the whole folder may have been removed
+            partial.unlink(missing_ok=True)
     if not part:
         _sync_folder(path.parent)
 
