@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -19,6 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from polysift import FPCClassifier, FPCClassifierCV, __version__
 from polysift.estimators.fitted import feature_map_of
 from polysift.features.feature_map import BlockFeatures
+from polysift.persistence import onnx_graph
 from polysift.persistence.onnx import to_onnx
 from polysift.persistence.onnx_graph import Graph, Value
 from polysift.training.calibration import (
@@ -466,3 +468,47 @@ def test_models_that_protobuf_cannot_hold(rng):
     clf.centers_ = np.broadcast_to(clf.centers_[0], (2**28, 2))  # takes no memory
     with pytest.raises(ValueError, match=r"4.0 GiB.*2 GiB at most.*n_centers"):
         to_onnx(clf)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("scaler", ["minmax", "quantile"])
+@pytest.mark.parametrize("input_type", ["float64", "float32"])
+def test_blocks_give_the_bits_of_one_block(monkeypatch, classes, scaler, input_type):
+    rng = np.random.default_rng(0)
+    X = rng.random((1_100, 3))
+    y = (classes * X[:, 0]).astype(int)
+    clf = FPCClassifier(3, scaler=scaler, calibration="sigmoid", random_state=0).fit(X, y)
+    whole = ort.InferenceSession(to_onnx(clf, input_type=input_type).SerializeToString())
+    monkeypatch.setattr(onnx_graph, "BLOCK_VALUES", 1)
+    blocks = ort.InferenceSession(to_onnx(clf, input_type=input_type).SerializeToString())
+    for rows in (0, 1, 255, 256, 260, 512, 1_100):
+        given = {"X": X[:rows].astype(input_type)}
+        for one, other in zip(whole.run(None, given), blocks.run(None, given), strict=True):
+            assert_array_equal(one, other)
+
+
+PEAK = """
+import sys
+from pathlib import Path
+import numpy as np
+import onnxruntime
+
+def peak():  # of this program: getrusage counts what its parent was before
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
+
+session = onnxruntime.InferenceSession(sys.argv[1])
+X = np.random.default_rng(0).random((60_000, 6))
+before = peak()
+session.run(None, {"X": X})
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in other units elsewhere")
+def test_memory_does_not_grow_with_the_rows(tmp_path):
+    X = np.random.default_rng(0).random((1_000, 6))
+    clf = FPCClassifier(6, n_centers=400, random_state=0).fit(X, X[:, 0] > X[:, 1])
+    to_onnx(clf, tmp_path / "model.onnx")
+    command = [sys.executable, "-c", PEAK, tmp_path / "model.onnx"]
+    megabytes = float(subprocess.check_output(command, text=True))
+    assert megabytes < 120, "the features of all rows are 183 MiB, in each of several steps"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -140,6 +141,11 @@ class ClusterBackend:
             suffix=suffix,
             execution=context.execution,
         )
+
+    def last_words(self, advice: str) -> AbstractContextManager[None]:
+        """Say ``advice``, if the cluster ends this process inside, where it can do so."""
+        of_cluster = getattr(self.cluster, "last_words", None)
+        return nullcontext() if of_cluster is None else of_cluster(advice)
 
     def process_shards(
         self, phase: str, source: DataSource, task: ShardTask, threads: int, monitor: Monitor

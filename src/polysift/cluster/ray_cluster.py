@@ -7,7 +7,7 @@ import os
 import re
 import socket
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from importlib import import_module
 from inspect import signature
@@ -15,6 +15,7 @@ from math import inf
 from typing import Any
 
 from polysift.cluster.backend import ClusterBackend
+from polysift.cluster.last_words import last_words
 from polysift.cluster.scheduler import LostError, Ref
 from polysift.runtime import clock
 from polysift.runtime.checkpoints import machine_fingerprint
@@ -305,6 +306,12 @@ class RayWorkers:
         for ref in refs:
             with suppress(Exception):  # Ray would log an error that is never fetched
                 self._ray.get(ref, timeout=0)
+
+    def last_words(self, advice: str) -> AbstractContextManager[None]:
+        """Have another process say what to do, if this one ends inside without a word."""
+        own = self._ray.get_runtime_context().get_node_id()
+        sockets = {node["NodeID"]: node.get("RayletSocketName", "") for node in self._ray.nodes()}
+        return last_words(advice, sockets.get(own, ""))
 
     def _wait_for_cpus(self) -> None:
         """Wait until there are CPUs for a task: a cluster may grow on demand."""

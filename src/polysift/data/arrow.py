@@ -256,9 +256,11 @@ class ArrowSource(DataSource):
         kind = self._schema.field(name).type
         if not is_numeric(kind):
             first = next((unit for unit in self._units if unit.n_rows), None)
-            column = load_unit(first, [name]).column(name) if first else [None]
-            with self._decoding(name):
-                value = column[0].as_py() if first else None
+            value = None
+            if first is not None:
+                column = load_unit(first, [name]).column(name)
+                with self._decoding(name):
+                    value = column[0].as_py()
             where = f" of {first.file}" if first else ""
             raise ValueError(
                 f"Column {name!r}{where} is not numeric: its type is {kind}, and row 0 holds "

@@ -11,7 +11,7 @@ sums over the shards of ``DataSource.shards()`` are always added in the tree of
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -130,6 +130,15 @@ class Backend(Protocol):
         this process. An error of the task is raised here, the first in row order if there are
         several; no task is submitted after that.
         """
+
+
+def last_words(backend: Backend, advice: str) -> AbstractContextManager[None]:
+    """Have ``advice`` said if this process ends inside without an error.
+
+    A backend that can end the process has a method of this name; others need none.
+    """
+    of_backend = getattr(backend, "last_words", None)
+    return nullcontext() if of_backend is None else of_backend(advice)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from polysift import __version__
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.search import classifier_of
 from polysift.features.scalers import scaler_from_dict
-from polysift.persistence import onnx_graph as blocks
+from polysift.persistence import onnx_graph
 from polysift.persistence.onnx_graph import Graph, Value, load_onnx
 from polysift.runtime.outputs import check_output, replacing
 from polysift.training.calibration import calibrator_from_dict
@@ -67,7 +67,8 @@ def to_onnx(
 
     Unlike the classifier the graph cannot refuse rows that are not finite. NaN gives a score of
     NaN and a label without meaning; a scaler clips infinity as any value outside its range.
-    The features of all rows of a call are in memory at once, so pass at most some 10,000 rows.
+    Rows are computed in blocks (an ONNX Loop), so that the features of a call with many rows do not
+    take more memory than those of one with few: some 16 MiB for each step.
 
     The same model gives the same bytes. ``metadata_props`` holds, as JSON, "feature_names" (where
     the training data had names), "classes", "degree" and "n_centers".
@@ -131,14 +132,18 @@ def _add_outputs(
     graph: Graph, clf: FPCClassifier, classes: np.ndarray[Any, Any], input_type: np.dtype[Any]
 ) -> list[Value]:
     """Add all that leads from X to the outputs; returns them."""
-    x = "X" if input_type == np.float64 else graph.op("Cast", "X", to=blocks.DOUBLE)
-    x = scaler_from_dict(clf.scaler_).to_onnx(graph, x)
+
+    def add_scores(block: Graph, x: str) -> str:
+        x = x if input_type == np.float64 else block.op("Cast", x, to=onnx_graph.DOUBLE)
+        x = scaler_from_dict(clf.scaler_).to_onnx(block, x)
+        return onnx_graph.scored(block, x, clf.centers_, clf.degree_, clf.coef_)
+
     two, per_class = len(classes) == 2, (ROWS, len(classes))
-    kernel = clf.centers_, clf.degree_, clf.coef_
-    scores = blocks.scored(graph, x, *kernel, name="column" if two else "score")
+    length = onnx_graph.block_rows(*clf.centers_.shape)
+    scores = graph.in_blocks("X", length, add_scores, "column" if two else "score")
     if two:
         graph.op("Squeeze", scores, graph.constant("axis", np.array([1])), name="score")
-    blocks.labelled(graph, "score", classes)
+    onnx_graph.labelled(graph, "score", classes)
     which = f"The score of class {classes[1]!s}." if two else "One score per class."
     outputs = [
         Value("label", classes.dtype, (ROWS,), "The class of each row."),
@@ -146,7 +151,7 @@ def _add_outputs(
     ]
     if clf.calibration is not None and hasattr(clf, "calibrator_"):
         calibrator = calibrator_from_dict(clf.calibrator_)
-        blocks.probabilities(graph, scores, calibrator, len(classes))
+        onnx_graph.probabilities(graph, scores, calibrator, len(classes))
         outputs.append(Value("probabilities", float, per_class, "The probability of each class."))
     return outputs
 

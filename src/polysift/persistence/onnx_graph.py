@@ -7,6 +7,7 @@ A scaler adds its own nodes (``features.scalers.Scaler.to_onnx``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -20,8 +21,13 @@ from polysift.training.calibration import Calibrator, IsotonicCalibrator, Sigmoi
 MAX_BYTES = 2**31 - 2**20
 """The limit of a protobuf message, less some room for what is not an array."""
 
-INT64, DOUBLE = 7, 11
+BOOL, INT64, DOUBLE = 9, 7, 11
 """How a Cast names its type: the numbers of onnx.TensorProto.DataType."""
+
+BLOCK_VALUES = 2**21
+"""The numbers of a block of rows in each of its steps: 16 MiB, some of which are alive at once."""
+
+MIN_BLOCK_ROWS = 256
 
 
 def load_onnx() -> Any:
@@ -61,6 +67,12 @@ class Graph:
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
         self._uses: dict[str, int] = {}
 
+    def _inner(self) -> Graph:
+        """Return the graph of a loop's body, which sees all names and constants of this one."""
+        inner = Graph()
+        inner.constants, inner._uses = self.constants, self._uses
+        return inner
+
     def constant(self, name: str, value: Any) -> str:
         """Add an array; returns its name, which has a number where it is taken."""
         name = self._unique(name)
@@ -83,15 +95,43 @@ class Graph:
             )
         helper = onnx.helper
         return helper.make_graph(
-            [
-                helper.make_node(kind, sources, [result], name=result, **attributes)
-                for kind, sources, result, attributes in self.nodes
-            ],
+            self.node_protos(onnx),
             name,
             [value.to_proto(onnx) for value in inputs],
             [value.to_proto(onnx) for value in outputs],
             [onnx.numpy_helper.from_array(array, name) for name, array in self.constants.items()],
         )
+
+    def node_protos(self, onnx: Any) -> list[Any]:
+        """Return the nodes as onnx describes them."""
+        make = onnx.helper.make_node
+        return [
+            make(kind, sources, [result], name=result, **_attributes_proto(onnx, attributes))
+            for kind, sources, result, attributes in self.nodes
+        ]
+
+    def in_blocks(self, x: str, rows: int, add: Callable[[Graph, str], str], name: str) -> str:
+        """Add a loop over blocks of so many rows of x; returns the results of all rows.
+
+        ``add`` adds the nodes for a block, given its name, and returns that of its result. A
+        row's result is the same as without the loop, up to the rounding of matrix products of
+        another number of rows; there is at least one block, if of no rows.
+        """
+        axis, zero = self.constant("rows_axis", np.array([0])), self.constant("first", 0)
+        length = self.constant("block_rows", np.int64(rows))
+        body = LoopBody(self._inner(), *map(self._unique, ("block", "go_on", "done")))
+        inner = body.graph
+        start = inner.op("Mul", body.number, length)
+        ends = [inner.op("Unsqueeze", at, axis) for at in (start, inner.op("Add", start, length))]
+        result = add(inner, inner.op("Slice", x, *ends, axis))
+        body.more = inner.op("SequenceInsert", body.done, result)
+        body.same = inner.op("Identity", body.go_on)
+        count = self.op("Gather", self.op("Shape", x), zero)
+        last = self.op("Max", self.op("Sub", count, self.constant("one_row", 1)), zero)
+        blocks = self.op("Add", self.op("Div", last, length), self.constant("one_block", 1))
+        none = self.op("SequenceEmpty", dtype=DOUBLE)
+        found = self.op("Loop", blocks, "", none, body=body)
+        return self.op("ConcatFromSequence", found, axis=0, name=name)
 
     def interpolate(self, x: str, columns: list[Knots]) -> str:
         """Add ``np.interp`` of each column of x, (rows, K), between knots of its own.
@@ -126,6 +166,40 @@ class Graph:
         return name if self._uses[name] == 1 else f"{name}_{self._uses[name]}"
 
 
+@dataclass
+class LoopBody:
+    """The body of a loop that gathers the results of blocks: its nodes, inputs and outputs."""
+
+    graph: Graph
+    number: str
+    go_on: str
+    done: str
+    same: str = ""
+    more: str = ""
+
+    def to_proto(self, onnx: Any) -> Any:
+        """Return it as onnx describes it."""
+        info = onnx.helper.make_tensor_value_info
+        gathered = onnx.helper.make_tensor_sequence_value_info
+        inputs = [info(self.number, INT64, []), info(self.go_on, BOOL, [])]
+        inputs.append(gathered(self.done, DOUBLE, None))
+        outputs = [info(self.same, BOOL, []), gathered(self.more, DOUBLE, None)]
+        nodes = self.graph.node_protos(onnx)
+        return onnx.helper.make_graph(nodes, "block", inputs, outputs)
+
+
+def _attributes_proto(onnx: Any, attributes: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: value.to_proto(onnx) if isinstance(value, LoopBody) else value
+        for key, value in attributes.items()
+    }
+
+
+def block_rows(*widths: int) -> int:
+    """Return the rows of a block whose steps are so many numbers wide."""
+    return max(MIN_BLOCK_ROWS, BLOCK_VALUES // max(widths))
+
+
 def _slopes(knots: FloatArray, values: FloatArray) -> FloatArray:
     """Return the slopes between knots as ``np.interp`` computes them, finite in any case."""
     width, rise = np.diff(knots), np.diff(values)
@@ -137,16 +211,14 @@ def _slopes(knots: FloatArray, values: FloatArray) -> FloatArray:
     return np.clip(slopes, -largest, largest)
 
 
-def scored(
-    graph: Graph, x: str, centers: FloatArray, degree: int, coef: FloatArray, name: str
-) -> str:
+def scored(graph: Graph, x: str, centers: FloatArray, degree: int, coef: FloatArray) -> str:
     """Add the kernel of scaled rows and the centers, and its sums with coefficients (K, n)."""
     # Gemm, not MatMul: onnxruntime moves a scalar factor that stands before or after a MatMul into
     # an attribute of it, where it is a float32.
     one = graph.constant("one", np.ones(1))
     z = graph.op("Gemm", x, graph.constant("centers", centers), one, transB=1)
     z = _power(graph, z, degree)
-    return graph.op("Gemm", z, graph.constant("coef", coef), transB=1, name=name)
+    return graph.op("Gemm", z, graph.constant("coef", coef), transB=1)
 
 
 def _power(graph: Graph, base: str, degree: int) -> str:

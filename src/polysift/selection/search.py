@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import DataSource
-from polysift.engine.backend import FitContext
+from polysift.engine.backend import FitContext, last_words
 from polysift.engine.budget import Shape
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap, MapSpec
@@ -40,7 +40,12 @@ MAX_STANDARD_ERRORS_BEHIND = 0.5
 
 def search(source: DataSource, job: SearchJob) -> SearchResult:
     """Run a search, and return the results of all candidates and the refitted choice."""
-    with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
+    advice = how_to_resume(job.checkpoint)
+    with (
+        Monitor(job.time_limit, show=job.show) as monitor,
+        single_threaded_blas(),
+        last_words(job.backend, advice),
+    ):
         fit = FitContext(monitor, job.backend)
         try:
             prepared = _prepare(source, job, fit)
@@ -56,7 +61,7 @@ def search(source: DataSource, job: SearchJob) -> SearchResult:
         try:
             return _Search(SearchContext(source, job, prepared, rounds, fit, scorer)).run()
         except WorkersLostError as lost:
-            raise WorkersLostError(f"{lost} {how_to_resume(job.checkpoint)}") from lost
+            raise WorkersLostError(f"{lost} {advice}") from lost
         finally:
             if fit.checkpoint is not None:
                 fit.checkpoint.close()

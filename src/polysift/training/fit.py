@@ -10,7 +10,7 @@ import numpy as np
 
 from polysift.data.labels import find_encoding
 from polysift.data.source import DataSource, TrainingSet
-from polysift.engine.backend import LOCAL, FitContext
+from polysift.engine.backend import LOCAL, FitContext, last_words
 from polysift.engine.budget import Shape
 from polysift.engine.sampling import Draw
 from polysift.features.feature_map import FeatureMap, build_feature_map, refuse_overflow
@@ -159,7 +159,12 @@ def train(
     callback : callable, optional
         Takes the feature map and the classes, returns the callback of the iterations.
     """
-    with Monitor(job.time_limit, show=job.show) as monitor, single_threaded_blas():
+    advice = how_to_resume(job.checkpoint)
+    with (
+        Monitor(job.time_limit, show=job.show) as monitor,
+        single_threaded_blas(),
+        last_words(job.backend, advice),
+    ):
         context = FitContext(monitor, job.backend)
         try:
             prepared = _surveyed(source, job, context)
@@ -185,7 +190,7 @@ def train(
         except OutOfTime as late:
             raise TimeoutError(_too_late(source, job, late)) from None
         except WorkersLostError as lost:
-            raise WorkersLostError(f"{lost} {how_to_resume(job.checkpoint)}") from lost
+            raise WorkersLostError(f"{lost} {advice}") from lost
         finally:
             if context.checkpoint is not None:
                 context.checkpoint.close()
