@@ -10,7 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
+from clocks import Clock
 from polysift.engine import shards
 from polysift.runtime import parallel
 from problems import Missing
@@ -21,6 +23,10 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 SHARED = Path(__file__).resolve().parents[1] / "shared" / "data"
 if SHARED.is_dir():
     os.environ.setdefault("POLYSIFT_DATA", str(SHARED))
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any speed")
 
 collect_ignore = ["src/polysift/rivals"]  # it raises
 
@@ -41,6 +47,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture
+def clock(monkeypatch) -> Clock:
+    """Return the clock of the package, which a test sets."""
+    return Clock(monkeypatch)
 
 
 @pytest.fixture

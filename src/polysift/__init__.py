@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from polysift.persistence.onnx import to_onnx as to_onnx
     from polysift.reporting.report import report as report
     from polysift.runtime.checkpoints import CheckpointError as CheckpointError
+    from polysift.runtime.errors import FeatureOverflowError as FeatureOverflowError
     from polysift.runtime.progress import WorkersLostError as WorkersLostError
     from polysift.training.plan import Forecast as Forecast
 
@@ -32,6 +33,7 @@ _HOMES = {
     "Explanation": "explanation.explanation",
     "FPCClassifier": "estimators.classifier",
     "FPCClassifierCV": "estimators.search",
+    "FeatureOverflowError": "runtime.errors",
     "Forecast": "training.plan",
     "ModelFileError": "persistence.model_file",
     "PolynomialKernelMap": "estimators.transformer",

@@ -8,9 +8,6 @@ import os
 import signal
 import socket
 import sys
-import threading
-from pathlib import Path
-from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -20,12 +17,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from polysift import FPCClassifier, FPCClassifierCV, RayCluster, WorkersLostError, open_data
 from polysift.cluster import held_rows, ray_cluster
+from polysift.cluster.backend import ClusterBackend
+from polysift.cluster.engine import ClusterEngine
 from polysift.cluster.ray_cluster import RayWorkers
 from polysift.cluster.scheduler import LostError
 from polysift.engine import compiled
-from polysift.runtime import checkpoints, progress
+from polysift.runtime import checkpoints
 from polysift.solvers import newton
 from polysift.solvers.admm import Admm
+from searching import at_call
 
 pa = pytest.importorskip("pyarrow")
 import pyarrow.parquet as pq  # noqa: E402
@@ -217,33 +217,32 @@ def stopped_after(iterations):
             yield
 
 
-class Assassin(threading.Thread):
-    """Kills the first worker process that it sees at a certain task."""
+@contextlib.contextmanager
+def killing(name, folder, number):
+    """Have worker processes killed at a certain task, with its work done and not yet told."""
+    submit = RayWorkers.submit
 
-    def __init__(self, task, number=1, pause=0.02):
-        super().__init__(daemon=True)
-        self.task, self.left, self.killed = f"ray::{task}".encode(), number, []
-        self.pause = pause
-        self.start()
+    def deadly(task):
+        def dying(*args):  # a function in a function is sent as it is, not by its name
+            made = task(*args)
+            for life in range(number):
+                with contextlib.suppress(FileExistsError):
+                    (folder / str(life)).touch(exist_ok=False)
+                    os.kill(os.getpid(), signal.SIGKILL)
+            return made
 
-    def run(self):
-        deadline = monotonic() + 60
-        while self.left and monotonic() < deadline:
-            for pid in filter(str.isdigit, os.listdir("/proc")):
-                with contextlib.suppress(OSError):  # it has just ended
-                    title = Path(f"/proc/{pid}/cmdline").read_bytes()
-                    if title.startswith(self.task) and parent(parent(pid)) == str(os.getpid()):
-                        sleep(self.pause)  # into its work
-                        os.kill(int(pid), signal.SIGKILL)
-                        self.killed.append(pid)
-                        self.left -= 1
-                        break
-            sleep(0.002)
+        return dying
 
+    made = {}
 
-def parent(pid):
-    """Return the parent of a process: of a worker it is the raylet, whose parent are we."""
-    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]
+    def submit_deadly(self, task, *args, **options):
+        if task.__name__ == name:
+            task = made.setdefault(task, deadly(task))
+        return submit(self, task, *args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RayWorkers, "submit", submit_deadly)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -256,14 +255,13 @@ def large():
 class TestLosses:
     @ignore_unfinished
     @pytest.mark.parametrize("task", ["gram", "advance"])
-    def test_a_killed_worker(self, large, caplog, task):
+    def test_a_killed_worker(self, large, caplog, tmp_path, task):
         X, y = large
         params = {"n_centers": 200, "random_state": 0, **CONVERGED}
         local = FPCClassifier(**params).fit(X, y)
-        assassin = Assassin(task)
-        with caplog.at_level(logging.WARNING, "polysift"):
+        with caplog.at_level(logging.WARNING, "polysift"), killing(task, tmp_path, 1):
             remote = FPCClassifier(**params, engine=RayCluster(workers=2)).fit(X, y)
-        assert assassin.killed
+        assert (tmp_path / "0").exists()
         same(local, remote)
         phase = {"gram": "Gram matrix", "advance": "sweep"}[task]
         assert f"{phase}: rows " in caplog.text
@@ -277,14 +275,12 @@ class TestLosses:
         local = FPCClassifier(**params).fit(X, y)
         monkeypatch.setattr(checkpoints, "MIN_SECONDS_BETWEEN_SAVES", 0.0)
         remote = FPCClassifier(
-            **params, checkpoint=tmp_path, engine=RayCluster(workers=1, retries=1)
+            **params, checkpoint=tmp_path / "state", engine=RayCluster(workers=1, retries=1)
         )
-        assassin = Assassin(task, number=1000, pause=0.0)
         phase = {"gram": "Gram matrix", "advance": "sweep"}[task]
-        with pytest.raises(WorkersLostError, match=f"lost 2 times in the phase '{phase}'.*keeps"):
+        lost = pytest.raises(WorkersLostError, match=f"lost 2 times in the phase '{phase}'.*keeps")
+        with lost, killing(task, tmp_path, 1000):
             remote.fit(X, y)
-        assassin.left = 0
-        assassin.join()
         same(local, remote.fit(X, y))
 
     @ignore_unfinished
@@ -330,32 +326,30 @@ class TestLosses:
 
 
 class TestLimits:
-    def test_time_limit_before_a_model(self, large):
+    def test_time_limit_before_a_model(self, large, clock, monkeypatch):
         X, y = large
-        model = FPCClassifier(n_centers=200, engine="ray", time_limit=0.05)
-        with pytest.raises(TimeoutError, match="time_limit=0.05 s struck in the phase"):
+        clock.after(monkeypatch, ClusterBackend, "survey", 1.0)
+        model = FPCClassifier(n_centers=200, engine="ray", time_limit=0.5)
+        with pytest.raises(TimeoutError, match="time_limit=0.5 s struck in the phase"):
             model.fit(X, y)
 
-    def test_time_limit_after_it(self, large, monkeypatch):
+    def test_time_limit_after_it(self, large, clock, monkeypatch):
         """By a clock that stands still until the third iteration is done."""
         X, y = large
-        now, update = [1000.0], Admm.update
-
-        def update_slowly(self, *args):
-            update(self, *args)
-            now[0] += 5.0 if self.iterates == 3 else 0.0
-
-        monkeypatch.setattr(progress, "perf_counter", lambda: now[0])
-        monkeypatch.setattr(Admm, "update", update_slowly)
+        clock.after(monkeypatch, Admm, "update", 5.0, lambda run, *_: run.iterates == 3)
         params = CONVERGED | {"max_iter": 10_000}
         model = FPCClassifier(n_centers=50, engine="ray", time_limit=4.0, **params).fit(X, y)
         assert model.status_ == "time_limit"
         assert model.n_iter_ in (3, 4)  # the iteration after it may be cut short
 
-    def test_interrupt(self, large):
+    def test_interrupt(self, large, monkeypatch):
+        """A real signal, with the tasks of the fourth sweep under way."""
         X, y = large
-        timer = threading.Timer(4.0, signal.raise_signal, [signal.SIGINT])
-        timer.start()
+
+        def soon():
+            at_call(monkeypatch, RayWorkers, "get", 1, lambda: signal.raise_signal(signal.SIGINT))
+
+        at_call(monkeypatch, ClusterEngine, "sweep", 4, soon)
         params = CONVERGED | {"max_iter": 10_000}
         with pytest.warns(ConvergenceWarning, match="interrupted after"):
             model = FPCClassifier(n_centers=50, engine="ray", **params).fit(X, y)
@@ -429,10 +423,17 @@ class TestBusy:
         assert ray.get(other.works.remote())
         workers._compare_nodes([node["NodeID"] for node in ray.nodes() if node["Alive"]])
         assert not caplog.text
-        timer = threading.Timer(3.0, ray.kill, [other])
-        timer.start()
-        workers._wait_for_cpus()
-        timer.join()
+
+        class Leaving(logging.Handler):
+            def emit(self, record):  # once it was said that this process waits
+                ray.kill(other)
+
+        leaving = Leaving()
+        logging.getLogger("polysift").addHandler(leaving)
+        try:
+            workers._wait_for_cpus()
+        finally:
+            logging.getLogger("polysift").removeHandler(leaving)
         assert "its CPUs may be taken by others. This process waits for 1 of them." in caplog.text
         assert len(caplog.records) == 1
 

@@ -16,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clocks import GUARD
 from polysift import FPCClassifier, open_data
 from polysift.cluster import ray_data
 
@@ -52,12 +53,13 @@ def read(source):
 
 
 def wait_for_loss(ray, refs):
-    for _ in range(100):
+    for _ in range(10 * GUARD):
         try:
             ray.get(refs)
         except ray.exceptions.ObjectLostError:
             return
         time.sleep(0.1)
+    pytest.fail("nothing was lost")
 
 
 def rows_of(table):
@@ -98,10 +100,10 @@ def test_files_with_a_filter_and_a_map(data, table, tmp_path, monkeypatch):
         if rows["c0"].iloc[0] != first:
             mark.touch()
         else:  # the first block is done after another
-            began = time.monotonic()
-            while not mark.exists() and time.monotonic() < began + 20:
+            for _ in range(10 * GUARD):
+                if mark.exists():
+                    break
                 time.sleep(0.1)
-            time.sleep(0.2)
         return rows.assign(c2=rows["c0"] + rows["c1"])
 
     X, y = rows_of(table), table["y"].to_numpy()

@@ -134,3 +134,19 @@ def test_plain_arrays_are_not_checked(monkeypatch):
             model.predict(rows[:1])
     with pytest.raises(NameError, match="validate_data"):
         model.predict(rows.tolist())
+
+
+@pytest.mark.needs("pyarrow")
+@pytest.mark.parametrize("kind", ["Table", "RecordBatch"])
+def test_arrow_tables_with_a_column_that_is_not_numeric(kind):
+    pa = pytest.importorskip("pyarrow")
+    numbers = [0.0, 1.0, 2.0, 3.0]
+    words = pa.array(["a", "b", "a", "c"])
+    make = getattr(pa, kind).from_pydict
+    clf = FPCClassifier(degree=1).fit(make({"n": numbers, "other": numbers}), [0, 1, 0, 1])
+    times = pa.array([1, 2, 3, 4], pa.timestamp("s"))
+    for column in (words, words.dictionary_encode(), times):
+        X = make({"n": numbers, "other": column})
+        for call in (lambda X=X: FPCClassifier().fit(X, [0, 1, 0, 1]), lambda X=X: clf.predict(X)):
+            with pytest.raises(ValueError, match=r"not numeric: 'other' of type .*Encode it"):
+                call()

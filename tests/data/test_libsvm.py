@@ -70,7 +70,7 @@ class TestReading:
         assert parsed.labels.dtype == np.int64
         assert parsed.names is None and parsed.weights is None
         assert parsed.folder.parent == scratch
-        assert {file.name for file in parsed.folder.iterdir()} == {"data", "indices", "indptr"}
+        assert {file.name for file in parsed.folder.glob("[!.]*")} == {"data", "indices", "indptr"}
         X = parsed.X
         assert parsed.n_bytes == X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
         shutil.rmtree(parsed.folder)

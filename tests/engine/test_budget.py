@@ -5,12 +5,14 @@ import sys
 
 import pytest
 
+from clocks import GUARD
 from polysift.runtime.memory import peak_memory
 
 SCRIPT = """
 import sys
 import numpy as np
 from polysift import FPCClassifier
+from clocks import GUARD
 from polysift.runtime.memory import peak_memory
 
 rng = np.random.default_rng(0)
@@ -33,7 +35,7 @@ def test_peak_memory_of_many_rows(rows):
         capture_output=True,
         text=True,
         check=True,
-        timeout=300,
+        timeout=GUARD,
     )
     size, after_fit, after = map(int, run.stdout.split())
     # The whole process counts, interpreter and libraries included; the features alone are 1 GB

@@ -6,8 +6,6 @@ import os
 import pickle
 import signal
 import sys
-import threading
-import time
 from pathlib import Path
 from shlex import split
 
@@ -28,7 +26,7 @@ from polysift.data.source import ArraySource
 from polysift.engine.backend import LocalBackend
 from polysift.estimators import prediction_files
 from polysift.estimators.prediction_files import FolderTask, is_folder, open_file, write_error
-from polysift.runtime.outputs import check_output_folder, part_name, placing, replacing_folder
+from polysift.runtime.outputs import check_output_folder, part_name, replacing, replacing_folder
 from polysift.runtime.progress import Monitor
 
 M, SHARDS = 30_000, 15
@@ -186,15 +184,16 @@ class TestReplacing:
                 raise OSError(5, "Input/output error")
             rename(a, b)
 
+        monkeypatch.setattr("polysift.runtime.outputs._exchanged", lambda *_: False)
         with pytest.raises(OSError, match="Input/output"):
             write_folder(out, lambda: monkeypatch.setattr(os, "rename", failing), overwrite=True)
         assert (out / "part-00000.parquet").read_text() == "old"
         assert os.listdir(tmp_path) == ["out"]
 
     def test_two_may_write_the_same_file(self, tmp_path):
-        with placing(tmp_path / "x") as one, placing(tmp_path / "x") as other:
-            for path in (one, other):
-                path.write_text("same")
+        with replacing(tmp_path / "x") as one, replacing(tmp_path / "x") as other:
+            for file in (one, other):
+                file.write(b"same")
         assert os.listdir(tmp_path) == ["x"]
 
 
@@ -286,9 +285,8 @@ class TestFailures:
             clf.predict_to(rows, self.path, **self.options)
 
     def test_interrupted(self, clf, rows, monkeypatch):
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
         with pytest.raises(KeyboardInterrupt):
-            clf.predict_to(Slow(rows), self.path, **self.options)
+            clf.predict_to(Interrupting(rows), self.path, **self.options)
 
     def test_a_folder_that_cannot_be_made(self, clf, rows, monkeypatch):
         def refuse(*_):
@@ -339,20 +337,30 @@ def test_what_fails_on_closing_is_told(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-class Slow(ArraySource):
-    """Rows that take their time."""
-
-    def rows(self, part):
-        time.sleep(0.3)
-        return super().rows(part)
+class Special(ArraySource):
+    """Rows that do something else, too, when they are read, here or by a worker."""
 
     def cut(self, spans):
         piece = super().cut(spans)
-        piece.__class__, piece.sign = type(self), getattr(self, "sign", None)
+        piece.__dict__.update(vars(self) | vars(piece))
+        piece.__class__ = type(self)
         return piece
 
 
-class Deadly(Slow):
+class Interrupting(Special):
+    """Rows that press Ctrl-C, once, in the process that has made them."""
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.maker = os.getpid()
+
+    def rows(self, part):
+        if self.first_row + part[0] == 20_000:
+            os.kill(self.maker, signal.SIGINT)
+        return super().rows(part)
+
+
+class Deadly(Special):
     """Rows whose worker is lost when they are read for the first time, in the midst of writing."""
 
     def rows(self, part):
@@ -486,12 +494,12 @@ class TestWorkers:
         assert content(tmp_path / "out") == content(tmp_path / "expected")
         assert sorted(os.listdir(tmp_path)) == ["expected", "lost", "out"]
 
-    def test_interrupted(self, clf, rows, tmp_path):
-        threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    def test_interrupted(self, four_workers, clf, rows, tmp_path):
         with pytest.raises(KeyboardInterrupt):
-            using(clf, engine="ray").predict_to(Slow(rows), tmp_path / "out")
+            using(clf, engine="ray").predict_to(Interrupting(rows), tmp_path / "out")
         assert os.listdir(tmp_path) == []
-        time.sleep(1)  # what workers are still doing leaves nothing, either
+        # A task that needs all CPUs runs when workers have ended theirs, which leave nothing.
+        four_workers.get(four_workers.remote(num_cpus=4)(lambda: None).remote())
         assert os.listdir(tmp_path) == []
 
     def test_a_file_that_cannot_be_written_there(self, clf, file, tmp_path, monkeypatch):

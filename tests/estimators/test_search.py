@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -25,8 +25,9 @@ from sklearn.model_selection import (
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from oracles import kernel
-from polysift import FPCClassifier, FPCClassifierCV, degree_bound, open_data
+from polysift import FeatureOverflowError, FPCClassifier, FPCClassifierCV, degree_bound, open_data
 from polysift.engine.local import LocalEngine
+from polysift.features.scalers import SCALERS, MinMaxScaler
 from polysift.runtime import progress
 from polysift.selection import search as selection_search
 from problems import optional
@@ -470,15 +471,57 @@ def test_auto_means_the_papers_degrees_or_more_and_halved_sizes():
     assert sizes[5] == [57, 115, 231, 462]  # from C(11, 5) down
 
 
-def test_degrees_that_overflow_are_left_out_where_they_were_not_asked_for():
+@pytest.mark.parametrize("degrees", ["auto", (1, 2)])
+def test_degrees_that_overflow_are_left_out_with_a_warning(degrees):
     X, y = problem(100, 2)
     large = (X * 1e60).astype(float)
     quick = {"n_centers": 4, "centers": "random", "scalers": None, "solvers": "paper", "cv": 2}
-    auto = FPCClassifierCV("auto", **quick, random_state=0)
-    with np.errstate(over="ignore"):
-        assert set(auto.fit(large, y).cv_results_["param_degree"]) == {1}
-    with pytest.raises(ValueError, match="degree=2 overflows"):
-        FPCClassifierCV((1, 2), **quick).fit(large, y)
+    search = FPCClassifierCV(degrees, **quick, random_state=0)
+    with pytest.warns(FitFailedWarning, match=r"degree 2.* overflow.*add a scaler"):
+        search.fit(large, y)
+    results = search.cv_results_
+    fallen = results["status"] == "overflow"
+    np.testing.assert_array_equal(fallen, results["param_degree"].data > 1)
+    assert np.isnan(results["mean_test_score"][fallen]).all()
+    assert results["rank_test_score"][fallen].min() > results["rank_test_score"][~fallen].max()
+    assert search.best_params_["degree"] == 1
+    with pytest.raises(FeatureOverflowError, match="degree=2 overflows"):  # nothing is left
+        FPCClassifierCV(2, **quick).fit(large, y)
+
+
+def test_a_degree_that_overflows_with_one_scaler_only_needs_no_warning(tmp_path):
+    X, y = problem(100, 2)
+    quick = {"n_centers": 4, "centers": "random", "solvers": "paper", "cv": 2, "random_state": 0}
+    search = FPCClassifierCV(2, scalers=(None, "minmax"), checkpoint=tmp_path, **quick)
+    for _ in range(2):  # the second takes what it can from the checkpoint
+        results = search.fit(X * 1e90, y).cv_results_
+        fallen = results["status"] == "overflow"
+        np.testing.assert_array_equal(fallen, results["param_scaler"].data == None)  # noqa: E711
+    alone = FPCClassifierCV(2, scalers="minmax", **quick).fit(X * 1e90, y)
+    np.testing.assert_array_equal(search.best_estimator_.coef_, alone.best_estimator_.coef_)
+
+
+class RefusesOnce(MinMaxScaler):
+    """A scaler that cannot be learned at first."""
+
+    refused = 0
+
+    @classmethod
+    def learn(cls, statistics, sketch):
+        """Raise the first time: in the stage of the highest degree."""
+        cls.refused += 1
+        if cls.refused == 1:
+            raise ValueError("This scaler is of no use here.")
+        return super().learn(statistics, sketch)
+
+
+def test_an_error_that_is_no_overflow_ends_the_search(monkeypatch):
+    X, y = problem(100, 2)
+    monkeypatch.setitem(SCALERS, "refusing", RefusesOnce)
+    search = FPCClassifierCV("auto", scalers="refusing", n_centers=4, cv=2, random_state=0)
+    with pytest.raises(ValueError, match="of no use here"):
+        search.fit(X, y)
+    assert RefusesOnce.refused == 1
 
 
 def test_results_read_as_a_frame_and_agree_with_each_other():

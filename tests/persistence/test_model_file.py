@@ -14,12 +14,15 @@ import json
 import os
 import pickle
 import struct
+import subprocess
+import sys
 import tracemalloc
 import warnings
 import zipfile
 from collections import OrderedDict
 from decimal import Decimal
 from functools import reduce
+from itertools import product
 from operator import getitem
 from pathlib import Path
 
@@ -428,8 +431,9 @@ ROW = np.ma.MaskedArray(as_objects([1, None, "x"]), [False, True, False])
 ODD = [-0.0, float("inf"), 5e-324, 0.1 + 0.2, 2**64, "\ud800", range(0, 10, 3), np.str_("")]
 ODD += [np.float32(0.1), np.array("text"), NotSaved("KFold()"), ROW, ROW.reshape(1, 3)]
 ODD += [as_objects([[1, 2], (3,), {"a": 1}, None]), {1: 2.0, "a": 4, np.int64(7): 5}]
-ODD += [np.ma.MaskedArray([1.0]), np.ma.MaskedArray([1, 2], [True, False], fill_value=7)]
 UNFIT = [object(), {1, 2}, 1j, np.zeros(2, "c8"), np.zeros(2, "i4,f4"), len, 1 << 5000, STRINGS]
+UNFIT += [np.ma.MaskedArray([1.0]), np.ma.MaskedArray([1, 2], [True, False], fill_value=7)]
+UNFIT += [np.ma.MaskedArray(as_objects([1]), fill_value=7)]
 
 
 def test_odd_values_come_back():
@@ -872,6 +876,7 @@ def test_values_that_cannot_be(binary):
         ({"$objects": [[0, 2**47, 2**47], []]}, "not its size"),
         ({"$masked": [{"$objects": [[1], [1]]}, {"$objects": [[1], [1]]}, None]}, "mask"),
         ({"$masked": [None, None, None]}, "masked"),
+        ({"$masked": [{"$objects": [[1], [1]]}, None, 5]}, "not of objects"),
         ({"$float": "1"}, "cannot be"),
         ({"$tuple": 5}, "cannot be"),
         ({"$array": "coef_.npy"}, "cannot be"),  # it is taken already
@@ -883,6 +888,124 @@ def test_values_that_cannot_be(binary):
     refused(with_value(1, "params", "evil"), "no parameter 'evil': update polysift")
     unused = repacked(data, lambda header: header["attributes"].pop("calibrator_"))
     refused(unused, "arrays of nothing")
+
+
+DTYPES = [
+    "<U500000000",
+    "|S999999999",
+    "<U4096",
+    "<U1",
+    "|S1",
+    "<f8",
+    "<f2",
+    "|b1",
+    "<M8[ns]",
+    "<u8",
+]
+DTYPES += ["|O", "|O8", "|V8", "<c16", "<f16", "<i4,<i4", "[('a', '<f8')]", ">f8", "<U0", "<m8[7s]"]
+SIDES = [[0], [0, 3], [2**47, 0], [0, 2**47, 2**47], [2**40], [2**62, 4], [-1], [-1, -8], [1] * 33]
+SIDES += [[], [1], [2**64], [1e9], [True], "9", None]
+WRAPPED = [
+    lambda array: array,
+    lambda array: {"$masked": [array, None, "x"]},
+    lambda array: {"$masked": [{"$objects": [[0], []]}, array, "x"]},
+    lambda array: {"$objects": [[1], [array]]},
+    lambda array: {"$dict": [[1, array]]},
+]
+BIG = [
+    "1e400",
+    "-1e400",
+    "NaN",
+    "Infinity",
+    "9" * 4000,
+    "9" * 5000,
+    "-" + "9" * 9000,
+    "0." + "9" * 9000,
+]
+BIG += ["[" * 5000 + "]" * 5000, '{"a":' * 900 + "1" + "}" * 900, "[" * 30 + "1" + "]" * 30]
+BIG += ['{"$range": [0, 99999999999999999999, 1]}', '{"$bytes": "' + "00" * 10**6 + '"}']
+BIG += ['{"$scalar": ["<U500000000", ""]}', '{"$scalar": ["|S999999999", "00"]}']
+BIG += ['{"$objects": [[' + str(side) + "], []]}" for side in (2**31, 2**47, 10**30)]
+BIG += ['{"$objects": [[0, 140737488355327], []]}', f'"{"x" * 10**6}"', '{"a": 1, "a": 2}']
+
+
+def forged_files(data: bytes):
+    """Yield files with a right digest that claim what is not there, or too much."""
+    members = members_of(data)
+    text = members[0][1].decode()
+
+    def with_array(dtype, shape, wrap, where):
+        described = f"{{'descr': {dtype!r}, 'fortran_order': {wrap == 1}, 'shape': {shape!r}, }}"
+        content = b"\x93NUMPY\x01\x00" + struct.pack("<H", len(described)) + described.encode()
+        with contextlib.suppress(Exception):  # the right content, where there can be one
+            header = ArrayHeader(np.dtype(dtype), tuple(shape))
+            content = archive.npy_header(header) + bytes(min(header.nbytes, 4096))
+        header = json.loads(text)
+        digest = hashlib.sha256(content).hexdigest()
+        header["arrays"]["zz.npy"] = {"dtype": dtype, "shape": shape, "sha256": digest}
+        header[where]["extra_" if where == "attributes" else "cv"] = WRAPPED[wrap](
+            {"$array": "zz.npy"}
+        )
+        return pack([("header.json", json.dumps(header)), *members[1:], ("zz.npy", content)])
+
+    for k, (dtype, shape) in enumerate(product(DTYPES, SIDES)):
+        yield with_array(dtype, shape, k % len(WRAPPED), ("params", "attributes")[k % 2])
+    for wrap, where in product(range(len(WRAPPED)), ("params", "attributes")):
+        yield with_array("<U500000000", [0], wrap, where)
+    for literal, name in product(BIG, ("random_state", "extra_", "n_iter_", "degree_", "classes_")):
+        header = json.loads(text)
+        header["params" if name == "random_state" else "attributes"][name] = "HERE"
+        made = json.dumps(header).replace('"HERE"', literal)
+        yield pack([("header.json", made), *members[1:]])
+    bomb = ("coef_.npy", members[1][1] + bytes(10**7))
+    yield pack([members[0], bomb], zipfile.ZIP_DEFLATED)
+    yield pack([("header.json", b" " * 10**7 + members[0][1])], zipfile.ZIP_DEFLATED)
+    yield pack([members[0], *members[1:], members[1]])
+
+
+LOADER = """
+import resource, sys
+from pathlib import Path
+from polysift import ModelFileError, load
+from polysift.estimators import classifier, search
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+limit = pages * resource.getpagesize() + 300 * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+refused = 0
+for path in sorted(Path(sys.argv[1]).iterdir()):
+    try:
+        load(path)
+    except ModelFileError as error:
+        refused += 1
+        if "not as save writes it" in str(error) or "more memory" in str(error):
+            print(path.name, error)
+    except BaseException as error:
+        print(path.name, type(error).__name__, error)
+print(refused)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs Linux's account of memory")
+def test_forged_files_take_no_memory_and_raise_one_error(binary, tmp_path):
+    count = 0
+    for count, data in enumerate(forged_files(binary[0]), 1):
+        (tmp_path / f"{count:04}").write_bytes(data)
+    assert count > 400
+    run = subprocess.run(
+        [sys.executable, "-c", LOADER, tmp_path], capture_output=True, text=True, timeout=300
+    )
+    assert run.returncode == 0, run.stderr
+    *unexpected, last = run.stdout.splitlines()
+    assert not unexpected
+    assert int(last) > 0.8 * count, "the others do no harm, such as empty arrays"
+
+
+def test_a_file_that_needs_more_memory_than_there_is(binary, monkeypatch):
+    def too_much(*_):
+        raise MemoryError
+
+    monkeypatch.setattr(ArrayHeader, "allocate", too_much)
+    refused(binary[0], "more memory than there is")
 
 
 def test_loading_writes_and_runs_nothing(tmp_path, binary, monkeypatch):

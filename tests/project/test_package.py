@@ -246,3 +246,10 @@ def test_one_place_imports_ray():
     importing = re.compile(r"^\s*(?:import|from) ray\b|import_module\(.ray", re.MULTILINE)
     for path in (ROOT / "src" / "polysift").rglob("*.py"):
         assert (path.parent.name == "cluster") or not importing.search(path.read_text()), path
+
+
+def test_the_time_is_read_in_one_place():
+    """So that a test can set it, whatever looks at it."""
+    timed = re.compile(r"^\s*(import time\b|from time import)", re.MULTILINE)
+    readers = {name for name, path in modules().items() if timed.search(path.read_text())}
+    assert readers == {"runtime.clock"}

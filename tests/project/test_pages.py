@@ -21,6 +21,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clocks import GUARD
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 
@@ -106,7 +108,7 @@ def run_shell(where: str, script: str) -> str:
         ["bash", "-euo", "pipefail", "-c", script],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=GUARD,
         env=os.environ | {"PATH": scripts, "COLUMNS": "120"},
     )
     assert done.returncode == 0, f"{where} ended with {done.returncode}:\n{done.stderr}"

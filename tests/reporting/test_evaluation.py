@@ -138,12 +138,12 @@ class TestFiles:
     def test_a_failure_leaves_the_old_file(self, tmp_path):
         path = tmp_path / "x.txt"
         path.write_text("old")
-        with pytest.raises(UnicodeEncodeError), replacing(path) as partial:
-            partial.write_text("half \ud800", encoding="utf-8")
+        with pytest.raises(UnicodeEncodeError), replacing(path) as file:
+            file.writelines(text.encode() for text in ("half ", "\ud800"))
         assert path.read_text() == "old"
         assert list(tmp_path.iterdir()) == [path]
-        with replacing(path) as partial:
-            partial.write_text("new")
+        with replacing(path) as file:
+            file.write(b"new")
             assert path.read_text() == "old"
         assert path.read_text() == "new"
 

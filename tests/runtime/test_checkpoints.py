@@ -326,3 +326,66 @@ def test_kill_minus_nine_at_random_moments(tmp_path, solver):
     assert (
         not list((tmp_path / "c").glob(".*partial")) or (tmp_path / "c" / "solver.state").exists()
     )
+
+
+FULL_DISK = """
+import resource, sys, warnings
+from pathlib import Path
+import numpy as np
+from polysift import FPCClassifier, FPCClassifierCV
+from polysift.runtime.arrays import read_arrays
+from polysift.runtime.checkpoints import Checkpoint
+
+rng = np.random.default_rng(0)
+X, y = rng.random((20_000, 3)), rng.integers(0, 2, 20_000)
+params = {"max_iter": 6, "random_state": 0}
+models = {
+    "fit": FPCClassifier(3, 40, tol=1e-300, **params),
+    "sampled": FPCClassifier(3, 40, gram="sampled", **params),
+    "search": FPCClassifierCV((1, 2), n_centers=20, cv=2, solvers="paper", random_state=0),
+}
+model, (first, last) = models[sys.argv[1]], map(int, sys.argv[2:])
+number, save, hard = 0, Checkpoint.save, resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+
+def limited(self, name, arrays, values):
+    global number
+    number += 1
+    full = first <= number < last
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100 if full else hard, hard))
+    done = save(self, name, arrays, values)
+    assert done is not full, (name, number)
+    return done
+
+def coefficients():
+    fitted = model.fit(X, y)
+    return getattr(fitted, "best_estimator_", fitted).coef_
+
+expected = coefficients()
+Checkpoint.save, Checkpoint.due = limited, lambda self: True
+model.set_params(checkpoint="c")
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    assert (coefficients() == expected).all()
+for warning in caught:
+    print(warning.category.__name__, warning.message)
+state = Path("c/solver.state")
+print("iterations:", len(read_arrays(state)[1]["rows"][0]) if state.exists() else None)
+first = last = 0
+assert (coefficients() == expected).all()
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="files have no size limit here")
+@pytest.mark.parametrize(
+    ("model", "first", "last", "iterations"),
+    [("fit", 14, 999, 3), ("fit", 13, 15, 6), ("sampled", 1, 999, None), ("search", 1, 9, None)],
+)
+def test_a_full_disk_does_not_end_the_fit(tmp_path, model, first, last, iterations):
+    """The last good state stays, and another fit goes on from there to the same bits."""
+    command = [sys.executable, "-c", FULL_DISK, model, str(first), str(last)]
+    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert f"iterations: {iterations}\n" in run.stdout, "of the state on disk"
+    assert run.stdout.count("RuntimeWarning") == 1
+    assert "could not be written: [Errno 27] File too large" in run.stdout
+    assert not list((tmp_path / "c").glob(".*partial"))

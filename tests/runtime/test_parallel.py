@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from clocks import GUARD
 from polysift.runtime.parallel import (
     Pool,
     Workspace,
@@ -98,13 +99,13 @@ def test_blas_limit_holds_in_any_thread():
         def work():
             with single_threaded_blas():
                 entered.set()
-                leave.wait(10)
+                leave.wait(GUARD)
                 seen.append(set(blas_threads()))
             seen.append(blas_threads())
 
         thread = threading.Thread(target=work)
         thread.start()
-        entered.wait(10)
+        assert entered.wait(GUARD)
         with single_threaded_blas():  # the first out must not undo it, nor the last one keep it
             pass
         leave.set()

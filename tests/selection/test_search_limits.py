@@ -23,7 +23,7 @@ from polysift.engine.backend import LocalBackend
 from polysift.engine.budget import Execution, Shape, peak_bytes
 from polysift.engine.local import LocalEngine
 from polysift.engine.shards import ShardWork
-from polysift.runtime import checkpoints, progress
+from polysift.runtime import checkpoints
 from polysift.selection import search as selection_search
 from polysift.selection.stage import Stage
 from searching import (
@@ -98,19 +98,6 @@ def test_what_does_not_fit_is_refused_before_the_search(monkeypatch):
     assert not (refused and swept)
 
 
-class Clock:
-    """Time as the monitor sees it, which passes only when it is told to."""
-
-    def __init__(self, monkeypatch):
-        self.now = 1000.0
-        monkeypatch.setattr(progress, "perf_counter", lambda: self.now)
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    return Clock(monkeypatch)
-
-
 def advance(clock, seconds):
     clock.now += seconds
 
@@ -122,7 +109,7 @@ def advance(clock, seconds):
 def test_a_time_limit_before_the_first_candidate(clock, monkeypatch, phase, rows):
     X, y = problem(rows)
     if phase == "survey":
-        monkeypatch.setattr(progress, "perf_counter", iter(range(0, 10**6, 10)).__next__)
+        clock.tick = 10
     elif phase == "gram":
         at_call(monkeypatch, LocalEngine, "gram", 1, lambda: advance(clock, 11))
     else:
@@ -139,6 +126,7 @@ def test_a_time_limit_takes_the_best_candidate_so_far(clock, monkeypatch):
     X, y = problem()
     settings = QUICK | {"degrees": (1, 2, 3), "cv": 3, "random_state": 0}
     reserved = []
+    clock.after(monkeypatch, ShardWork, "sweep", 1e-3)
 
     def late():  # with time left for the refit, but for no more
         monitor = stages[-1]._context.fit.monitor
@@ -206,13 +194,7 @@ def test_the_refit_is_done_in_full_whatever_the_time(clock, monkeypatch):
 def test_the_time_saved_is_honest(clock, monkeypatch, cv):
     """A Gram matrix takes a second; a fit alone on half of the rows would take half of that."""
     X, y = problem(200)
-    original = ShardWork.gram
-
-    def slow(self, item):
-        clock.now += 1.0
-        return original(self, item)
-
-    monkeypatch.setattr(ShardWork, "gram", slow)
+    clock.after(monkeypatch, ShardWork, "gram", 1.0)
     search = FPCClassifierCV(1, 4, scalers=None, solvers="paper", rhos=None, cv=cv).fit(X, y)
     alone = 0.5 * search.n_splits_
     assert search.time_saved_ + search.timings_["total"] == pytest.approx(alone, abs=0.1)

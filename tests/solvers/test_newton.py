@@ -428,8 +428,9 @@ def test_out_of_time_at_any_moment(sweeps, rng):
         np.testing.assert_allclose(A @ result.u[:, 0], A @ best, atol=1e-4)
 
 
-def test_time_limit():
-    clf = classifier(8, n_centers=165, tol=0, max_iter=10**6, time_limit=0.3).fit(MANY_X, MANY_Y)
+def test_time_limit(clock, monkeypatch):
+    clock.after(monkeypatch, LocalEngine, "sweep", 1.0)
+    clf = classifier(8, n_centers=165, tol=0, max_iter=10**6, time_limit=4.5).fit(MANY_X, MANY_Y)
     assert clf.status_ == "time_limit"
     assert loss(clf, MANY_X, MANY_Y) == pytest.approx(np.nanmin(clf.history_["objective"]))
 

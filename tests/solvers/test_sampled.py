@@ -501,9 +501,11 @@ class TestBudget:
         clf = model()
         assert {"sample", "Gram matrix", "product", "sweep"} <= clf.timings_.keys()
 
-    def test_the_time_limit(self):
-        with pytest.raises(TimeoutError, match="struck in the phase '(product|sample|survey)'"):
-            model(time_limit=0.02)
+    @pytest.mark.parametrize(("phase", "verb"), [("sample", "pick"), ("product", "product")])
+    def test_the_time_limit(self, clock, monkeypatch, phase, verb):
+        clock.after(monkeypatch, ShardWork, verb, 1.0)
+        with pytest.raises(TimeoutError, match=f"struck in the phase '{phase}'"):
+            model(time_limit=0.5)
 
 
 class TestParameter:

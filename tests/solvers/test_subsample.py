@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from clocks import give_rates
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier
 from polysift.engine import budget
@@ -23,7 +24,6 @@ from polysift.solvers.newton import (
     NewtonSettings,
 )
 from polysift.solvers.subsample import _training_set
-from polysift.training import plan as training_plan
 from problems import noisy_problem
 from solving import engine_for
 
@@ -146,8 +146,9 @@ def test_hardly_a_row_with_weight(rng):
     assert loss(clf, X[:40], Y[:40]) <= 0.6
 
 
-def test_time_limits(monkeypatch):
-    clf = classifier(time_limit=1e-9)
+def test_time_limits(clock):
+    clock.tick = 1.0
+    clf = classifier(time_limit=0.5)
     with pytest.raises(TimeoutError, match="time_limit"):
         clf.fit(X, Y)
 
@@ -190,8 +191,7 @@ def test_warm_starts_begin_where_they_are():
 
 def test_the_forecast(monkeypatch):
     """With the rates of a row given: a measured one is another each time."""
-    monkeypatch.setattr(training_plan, "_seconds_per_row", lambda *args: (1e-8, 1e-6, 1e-7))
-    monkeypatch.setattr(training_plan, "_reading_seconds", lambda source: 0.0)
+    give_rates(monkeypatch)
     many = np.tile(X, (20, 1))
     plan = classifier(n_jobs=1).plan(many, np.tile(Y, 20), show=False)
     assert plan.passes == 2 + EXPECTED_PASSES_LATE

@@ -87,7 +87,7 @@ def training_set(source, *, gathered):
     if not gathered:
         return TrainingSet(source, np.empty(0, np.int8), K, None, encoding=encoding)
     codes = np.concatenate([encoding.codes(part) for part in parts])
-    own = np.concatenate([part.weights for part in parts])
+    own = encoding.own_weights(np.concatenate([part.weights for part in parts]))
     return TrainingSet(source, codes, K, encoding.weights(own, codes), encoding=encoding)
 
 

@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import warnings
 
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from clocks import give_rates
 from polysift import Forecast, FPCClassifier, open_data
 from polysift.engine.budget import (
     Execution,
@@ -20,7 +20,9 @@ from polysift.engine.budget import (
     parse_memory_limit,
     peak_bytes,
 )
+from polysift.engine.shards import ShardWork
 from polysift.runtime.progress import Monitor, OutOfTime
+from polysift.solvers.admm import Admm
 from problems import noisy_problem
 
 X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
@@ -220,13 +222,13 @@ def test_plan_draws_nothing():
 
 
 @pytest.mark.needs("pyarrow")
-def test_plan_tells_before_anything_runs(capsys, tmp_path):
+def test_plan_tells_before_anything_runs(capsys, tmp_path, monkeypatch):
     clf = FPCClassifier(3, random_state=0)
     expected = clf.plan(X, Y)
     assert isinstance(expected, Forecast)
     assert (expected.rows, expected.features, expected.centers) == (30_000, 4, 35)
     assert expected.passes == 4 and expected.feature_evaluations == 30_000 * 35 * 3
-    assert 0 < expected.seconds < 60 and expected.peak_memory > 0
+    assert expected.seconds > 0 and expected.peak_memory > 0
     printed = capsys.readouterr().out
     for word in ("30,000 x 4", "peak memory", "passes", "feature evaluations", "time"):
         assert word in printed
@@ -236,44 +238,35 @@ def test_plan_tells_before_anything_runs(capsys, tmp_path):
     assert from_file.disk >= X.nbytes
     with pytest.raises(MemoryError, match="n_centers"):
         FPCClassifier(10, memory_limit="60MB").plan(X, Y)
+    give_rates(monkeypatch, survey=1e-5, gram=1e-4, sweep=1e-3, reading=2.0)
+    phases = clf.plan(X, Y, show=False).seconds_by_phase
+    assert phases == pytest.approx({"survey": 2.3, "Gram matrix": 5.0, "sweep": 64.0})
 
 
-def test_time_limit_returns_the_latest_model():
-    clf = FPCClassifier(
-        4, solver="converged", max_iter=100_000, tol=0, time_limit=2.0, random_state=0
-    )
-    began = time.perf_counter()
-    clf.fit(X, Y)
-    assert time.perf_counter() - began < 30
+def test_time_limit_returns_the_latest_model(clock, monkeypatch):
+    clock.after(monkeypatch, Admm, "update", 1.0)
+    how = {"solver": "converged", "max_iter": 100_000, "tol": 0, "random_state": 0}
+    clf = FPCClassifier(4, **how, time_limit=29.5).fit(X, Y)
     assert clf.status_ == "time_limit" and "time_limit" in clf.status_message_
-    assert 1 <= clf.n_iter_ < 100_000
+    assert clf.n_iter_ == 30
     assert clf.score(X, Y) > 0.7
 
 
-def test_time_limit_before_a_model_quotes_the_forecast():
-    rng = np.random.default_rng(0)
-    big = rng.random((200_000, 10))
-    clf = FPCClassifier(3, 286, time_limit=1e-3)
+def test_time_limit_before_a_model_quotes_the_forecast(clock):
+    clock.tick = 1.0
+    clf = FPCClassifier(3, 35, time_limit=0.5)
     with pytest.raises(TimeoutError, match=r"struck in the phase .*forecast .* is about .* s"):
-        clf.fit(big, big[:, 0] > 0.5)
+        clf.fit(X, Y)
     assert not hasattr(clf, "coef_")
 
 
-def test_time_limit_keeps_the_checkpoint(tmp_path, monkeypatch):
-    from polysift.engine.shards import ShardWork
-
+def test_time_limit_keeps_the_checkpoint(tmp_path, clock, monkeypatch):
     rng = np.random.default_rng(0)
     big = rng.random((140_000, 4))
     y = big[:, 0] > 0.5
     make = {"degree": 3, "random_state": 0, "n_jobs": 1}
-    original = ShardWork.gram
-
-    def slow(self, item):
-        time.sleep(0.1)
-        return original(self, item)
-
     with monkeypatch.context() as patch:
-        patch.setattr(ShardWork, "gram", slow)
+        clock.after(patch, ShardWork, "gram", 0.1)
         with pytest.raises(TimeoutError, match=f"The checkpoint {tmp_path} keeps what is done"):
             FPCClassifier(**make, checkpoint=tmp_path, time_limit=2.0).fit(big, y)
     assert (tmp_path / "gram.state").exists()
@@ -281,8 +274,9 @@ def test_time_limit_keeps_the_checkpoint(tmp_path, monkeypatch):
     np.testing.assert_array_equal(resumed.coef_, FPCClassifier(**make).fit(big, y).coef_)
 
 
-def test_monitor_raises_at_the_deadline():
-    monitor = Monitor(time_limit=0.0)
+def test_monitor_raises_at_the_deadline(clock):
+    monitor = Monitor(time_limit=0.5)
+    clock.now += 1.0
     passed = monitor.watch("phase", 30, [(10, "a"), (10, "b"), (10, "c")])
     assert next(passed) == "a"
     with pytest.raises(OutOfTime):

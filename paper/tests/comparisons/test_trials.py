@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from importlib.util import find_spec
 
 import numpy as np
@@ -264,11 +263,9 @@ def test_a_failure_is_a_status_and_not_an_error():
 
 @needs_data
 def test_a_fit_over_the_limit_is_a_status():
-    began = time.perf_counter()
     (row,) = measure(cell(method="random_forest", grid="full", limit=1e-4))
     assert row["status"] == "over limit: 1 of 10 candidates over 0.0001 s, 9 not tried after that"
     assert row["accuracy"] is None
-    assert time.perf_counter() - began < 60
 
 
 def test_a_search_of_ours_over_its_limit_is_over_the_limit(monkeypatch):

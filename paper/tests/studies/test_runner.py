@@ -23,6 +23,7 @@ pytest.importorskip("matplotlib", reason="pictures need polysift[plots]")
 typer = pytest.importorskip("typer", reason="the command line needs polysift[cli]")
 from typer.testing import CliRunner  # noqa: E402
 
+from clocks import GUARD  # noqa: E402
 from polysift.cli.console import state  # noqa: E402
 from polysift_paper.app import app  # noqa: E402
 from polysift_paper.studies import simulations  # noqa: E402
@@ -41,7 +42,7 @@ def interrupted_fit(cell):
     """Swallow Ctrl-C and return what there is, as a fit does."""
     try:
         os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(5)
+        time.sleep(GUARD)
     except KeyboardInterrupt:
         pass
     return [{"x": 1, "error": 0.0}]
@@ -186,10 +187,16 @@ def test_an_interrupted_fit_is_no_measurement(study, tmp_path, measured):
     assert measured() == [1, 2]
 
 
+def _wait_for(path, process):
+    """Wait until a file is there; the process that writes it must not end before."""
+    while not path.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+
+
 def _all_gone(group):
     """Return whether a group of processes ends; one that has ended may take a while to go."""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
+    for _ in range(10 * GUARD):
         try:
             os.killpg(group, 0)
         except ProcessLookupError:
@@ -206,11 +213,9 @@ def test_ctrl_c_ends_all_processes_and_keeps_cells(tmp_path):
         words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     cells = tmp_path / "out" / "simulation-5" / "cells.jsonl"
-    deadline = time.monotonic() + 120
-    while not cells.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    _wait_for(cells, process)
     os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=30)
+    _, said = process.communicate(timeout=GUARD)
     assert process.returncode == 130
     assert "out keeps what is done; the same command goes on." in said
     assert "Traceback" not in said
@@ -226,11 +231,9 @@ def test_a_run_that_is_killed_leaves_no_process_behind(tmp_path):
         words, cwd=tmp_path, stderr=subprocess.DEVNULL, start_new_session=True
     )
     cells = tmp_path / "out" / "simulation-5" / "cells.jsonl"
-    deadline = time.monotonic() + 120
-    while not cells.exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    _wait_for(cells, process)
     process.kill()
-    process.wait(timeout=30)
+    process.wait(timeout=GUARD)
     assert _all_gone(process.pid)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from polysift.datasets import bayes_curve, make_bayes_curve
 from polysift.estimators.classifier import FPCClassifier
 from polysift.plots.base import load_matplotlib
+from polysift.runtime import clock
 from polysift.runtime.memory import peak_memory
 from polysift.runtime.outputs import replacing
 
@@ -23,9 +23,9 @@ def run(rows: int, noise: float, degree: int, solver: str, seed: int, output: Pa
     X, y = make_bayes_curve(rows, noise=noise, random_state=seed)
     X_test, y_test = make_bayes_curve(TEST_ROWS, noise=0.0, random_state=seed + 1)
     model = FPCClassifier(degree=degree, solver=solver, random_state=seed)
-    began = perf_counter()
+    began = clock.now()
     model.fit(X, y)
-    seconds = perf_counter() - began
+    seconds = clock.now() - began
     peak = peak_memory()  # before the errors below are computed: it is the training's
     train_error, test_error = 1 - model.score(X, y), 1 - model.score(X_test, y_test)
     for name, value in (
@@ -75,5 +75,5 @@ def draw_boundary(model: Any, X: Any, y: Any, path: Path) -> None:
         title=f"FPC, degree {model.degree_}, {model.n_centers_} centers",
     )
     axes.legend(loc="upper right", framealpha=0.9, markerscale=4)
-    with replacing(path) as partial:
-        figure.savefig(partial, format=path.suffix.lstrip(".") or "png", dpi=150)
+    with replacing(path) as file:
+        figure.savefig(file, format=path.suffix.lstrip(".") or "png", dpi=150)

@@ -15,7 +15,6 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,7 @@ from polysift.cluster.partitions import Partition
 from polysift.cluster.scheduler import Cluster, LostError, Ref, Scheduler
 from polysift.cluster.tasks import Keep, RowLabels, Step, Sweep, TaskContext
 from polysift.data.source import DataSource, TrainingSet
+from polysift.runtime import clock
 from polysift.runtime.arrays import read_rows, write_arrays
 from polysift.runtime.outputs import TemporaryFolder
 from polysift.runtime.progress import Monitor, WorkersLostError
@@ -96,7 +96,7 @@ class ReplayLog:
         self._initial_columns = self.columns = columns
         self._steps: list[Step] = []
         self._refs: list[Ref] = []
-        self._next_save = perf_counter() + SAVE_INTERVAL_FACTOR * save_seconds
+        self._next_save = clock.now() + SAVE_INTERVAL_FACTOR * save_seconds
         self.max_steps = MAX_REPLAY_STEPS
 
     def __len__(self) -> int:
@@ -129,7 +129,7 @@ class ReplayLog:
 
     def should_be_truncated(self) -> bool:
         """Return whether it is time to save the state and to begin a new log."""
-        return len(self._steps) >= self.max_steps and perf_counter() >= self._next_save
+        return len(self._steps) >= self.max_steps and clock.now() >= self._next_save
 
 
 @dataclass
@@ -287,7 +287,7 @@ class HeldRows:
 
     def truncate_log(self) -> None:
         """Save the state to a temporary file of this process, and begin a new log with it."""
-        folder, began, columns = TemporaryFolder(), perf_counter(), self.log.columns
+        folder, began, columns = TemporaryFolder(), clock.now(), self.log.columns
         path, size = folder.path / "state", 8 * self._data.source.n_rows * columns
         try:
             if shutil.disk_usage(folder.path).free < FREE_DISK_FACTOR * size:
@@ -303,7 +303,7 @@ class HeldRows:
             )
             self.log.max_steps *= 2
             return
-        seconds = perf_counter() - began
+        seconds = clock.now() - began
         log = ReplayLog(self._cluster, columns, path, folder=folder, save_seconds=seconds)
         self._begin_log(log)
 

@@ -12,11 +12,11 @@ from functools import cache
 from importlib import import_module
 from inspect import signature
 from math import inf
-from time import monotonic
 from typing import Any
 
 from polysift.cluster.backend import ClusterBackend
 from polysift.cluster.scheduler import LostError, Ref
+from polysift.runtime import clock
 from polysift.runtime.checkpoints import machine_fingerprint
 from polysift.runtime.parallel import usable_jobs
 from polysift.runtime.parameters import check_integer, check_real
@@ -308,11 +308,11 @@ class RayWorkers:
 
     def _wait_for_cpus(self) -> None:
         """Wait until there are CPUs for a task: a cluster may grow on demand."""
-        ready, due = self.submit(machine_fingerprint), monotonic() + self._patience
+        ready, due = self.submit(machine_fingerprint), clock.now() + self._patience
 
         def warn_if_late() -> None:
             nonlocal due
-            if monotonic() >= due:
+            if clock.now() >= due:
                 due = inf
                 logger.warning(
                     "No worker of the Ray cluster has answered for %g s: its CPUs may be taken by "
@@ -334,8 +334,8 @@ class RayWorkers:
         if any(_cpus(node) >= self.threads for node in self._ray.nodes() if node["Alive"]):
             self._no_cpus_since = inf
             return
-        self._no_cpus_since = min(self._no_cpus_since, monotonic())
-        if monotonic() - self._no_cpus_since >= self._patience:
+        self._no_cpus_since = min(self._no_cpus_since, clock.now())
+        if clock.now() - self._no_cpus_since >= self._patience:
             raise WorkersLostError(
                 f"No node of the Ray cluster has had {self.threads} CPUs for {self._patience:g} s "
                 "(patience): all workers are lost, or cpus is too large."

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,7 @@ from polysift.features.survey import (
     checked_weights,
     survey_shards,
 )
+from polysift.runtime import clock
 from polysift.runtime.parallel import Partial, Pool, partial_sums, single_threaded_blas
 from polysift.runtime.types import FloatArray, IntArray
 
@@ -231,9 +231,9 @@ def sweep_seconds_per_row(
         table, u = Problems([Problem(n)], K), np.zeros((n, K))
         state = np.ones((n_rows, K))
         work.sweep(item, table, u, state)  # its buffers are allocated first
-        began = perf_counter()
+        began = clock.now()
         work.sweep(item, table, u, state)
-        return (perf_counter() - began) / n_rows
+        return (clock.now() - began) / n_rows
 
 
 def process_partition(
@@ -308,7 +308,7 @@ class _LabelledRows:
         own = checked_weights(self._source, start, self._source.weights(part))
         codes = self._encoding.codes(label_part(checked_labels(self._source, start, part), own))
         self.labels.codes[start:stop] = codes
-        weights = self._encoding.weights(own, codes)
+        weights = self._encoding.weights(self._encoding.own_weights(own), codes)
         if self.labels.weights is not None and weights is not None:
             self.labels.weights[start:stop] = weights
 

@@ -7,6 +7,7 @@ a table in memory. pyarrow is imported late: the package works without it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from polysift.data.columns import Roles, resolve_names
-from polysift.data.source import DataSource, find_name
+from polysift.data.source import DataSource, decoding, find_name
 from polysift.runtime.parallel import Span
 from polysift.runtime.types import FloatArray
 
@@ -69,22 +70,21 @@ class Unit:
 
 def load_unit(unit: Unit, columns: list[str]) -> Any:
     """Return the given columns of a unit as a table."""
-    import pyarrow as pa
-
-    try:
-        return unit.load(columns)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(f"{unit.file} was removed after it was opened.") from error
-    except pa.ArrowInvalid as error:
-        raise ValueError(
-            f"{unit.file} cannot be read: its row group of {unit.n_rows} rows from row "
-            f"{unit.first_row} on is damaged ({error}). Write the file again."
-        ) from error
-    except OSError as error:
-        raise OSError(
-            f"{unit.file} could not be read from row {unit.first_row} on: {error}. The file itself "
-            "may be intact: check the storage and the network, and try again."
-        ) from error
+    failure: OSError | None = None
+    what = f"its row group of {unit.n_rows} rows from row {unit.first_row} on is damaged"
+    with decoding(f"{unit.file} cannot be read: {what}", ". Write the file again."):
+        try:
+            table = unit.load(columns)
+            table.validate()
+            return table
+        except OSError as error:
+            failure = error
+    if isinstance(failure, FileNotFoundError):
+        raise FileNotFoundError(f"{unit.file} was removed after it was opened.") from failure
+    raise OSError(
+        f"{unit.file} could not be read from row {unit.first_row} on: {failure}. The file itself "
+        "may be intact: check the storage and the network, and try again."
+    ) from failure
 
 
 def table_units(table: Any, name: str) -> list[Unit]:
@@ -188,24 +188,25 @@ class ArrowSource(DataSource):
         """Return the features of a part as a new C-ordered array."""
         out = np.empty((part.num_rows, self.n_features), dtype=self.dtype)
         for j, name in enumerate(self.names):
-            column = part.column(name)
             # A null becomes NaN, which check_finite reports with file, row and column.
-            out[:, j] = _as_numbers(column)
+            out[:, j] = self._numbers(part, name)
         return out
 
     def labels(self, part: Any) -> np.ndarray[Any, Any]:
         """Return the labels of a part."""
         assert self._target is not None
-        column = part.column(self._target).combine_chunks()
-        if hasattr(column, "dictionary_decode"):
-            column = column.dictionary_decode()
-        return np.asarray(column.to_numpy(zero_copy_only=False))
+        with self._decoding(self._target):
+            column = part.column(self._target).combine_chunks()
+            column.validate(full=True)  # text may lie elsewhere than its file says
+            if hasattr(column, "dictionary_decode"):
+                column = column.dictionary_decode()
+            return np.asarray(column.to_numpy(zero_copy_only=False))
 
     def weights(self, part: Any) -> FloatArray | None:
         """Return the weights of a part."""
         if self._weight is None:
             return None
-        return _as_numbers(part.column(self._weight)).astype(float, copy=False)
+        return self._numbers(part, self._weight).astype(float, copy=False)
 
     def select(self, names: Sequence[str]) -> DataSource:
         """Return this source with the given features, in that order."""
@@ -242,26 +243,35 @@ class ArrowSource(DataSource):
             row -= unit.n_rows
         return f"row {row}"
 
+    def _decoding(self, name: str) -> AbstractContextManager[None]:
+        return decoding(f"Column {name!r} of {self.origin} cannot be read: it is damaged")
+
+    def _numbers(self, part: Any, name: str) -> FloatArray:
+        """Return a numeric column of a part as float; a null becomes NaN."""
+        with self._decoding(name):
+            return _as_numbers(part.column(name))
+
     def _refuse_text(self, name: str) -> None:
         """Raise if a column is not numeric."""
-        import pyarrow.types as kinds
-
         kind = self._schema.field(name).type
-        numeric = (
-            kinds.is_integer(kind)
-            or kinds.is_floating(kind)
-            or kinds.is_boolean(kind)
-            or kinds.is_decimal(kind)
-        )
-        if not numeric:
+        if not is_numeric(kind):
             first = next((unit for unit in self._units if unit.n_rows), None)
-            value = first.load([name]).column(name)[0].as_py() if first else None
+            column = load_unit(first, [name]).column(name) if first else [None]
+            with self._decoding(name):
+                value = column[0].as_py() if first else None
             where = f" of {first.file}" if first else ""
             raise ValueError(
                 f"Column {name!r}{where} is not numeric: its type is {kind}, and row 0 holds "
                 f"{value!r}. Encode it as numbers first, or leave it out with open_data(..., "
                 "columns=[...])."
             )
+
+
+def is_numeric(kind: Any) -> bool:
+    """Return whether values of an Arrow type are numbers."""
+    kinds = import_module("pyarrow.types")
+    tests = (kinds.is_integer, kinds.is_floating, kinds.is_boolean, kinds.is_decimal)
+    return any(test(kind) for test in tests)
 
 
 def _width(kind: Any) -> int:
@@ -284,17 +294,18 @@ def _as_numbers(column: Any) -> FloatArray:
 def arrow_source(units: list[Unit], schema: Any, roles: Roles) -> ArrowSource:
     """Return the source of units whose columns have the given roles."""
     where = units[0].file if units else "the data"
-    features, target, weight = resolve_names(schema.names, where, roles)
+    with decoding(f"{where} has columns whose names cannot be read"):
+        names = schema.names
+    features, target, weight = resolve_names(names, where, roles)
     return ArrowSource(units, schema, features, target, weight)
 
 
 def open_ipc(found: FoundFiles, options: OpenOptions) -> DataSource:
     """Return an Arrow IPC file (or stream) as a source."""
-    pa, path = load_pyarrow(), str(found.single)
-    try:
+    load_pyarrow()
+    path = str(found.single)
+    with decoding(f"{path} is not a readable Arrow IPC file"):
         units, schema = _ipc_units(path)
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path} is not a readable Arrow IPC file: {error}") from error
     return arrow_source(units, schema, options.roles)
 
 

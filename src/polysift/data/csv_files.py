@@ -33,6 +33,7 @@ from polysift.data.text import (
     reading,
     temporary_folder,
 )
+from polysift.runtime.outputs import TemporaryFolder
 
 BLOCK_BYTES = 1 << 20
 """How much text is parsed at a time; pyarrow reads some 32 blocks ahead."""
@@ -280,9 +281,9 @@ def _batches(table: CsvTable, plan: _CsvPlan) -> Generator[Any]:
         raise ValueError(_explain(table, plan, str(error))) from error
 
 
-def _convert(table: CsvTable, plan: _CsvPlan, folder: Path) -> ParsedText:
+def _convert(table: CsvTable, plan: _CsvPlan, folder: TemporaryFolder) -> ParsedText:
     """Write the features batch by batch, and gather labels and weights."""
-    d, n_rows, file = len(plan.features), 0, folder / "X"
+    d, n_rows, file = len(plan.features), 0, folder.path / "X"
     labels, weights = TextLabels(), []
     with file.open("wb") as out:
         for batch in _batches(table, plan):

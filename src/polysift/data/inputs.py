@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from polysift.data.arrow import is_numeric
 from polysift.data.source import ArraySource, DataSource
 from polysift.runtime.types import FloatArray
 
@@ -183,6 +184,8 @@ def _validation_options(X: Any) -> dict[str, Any]:
     dtype: Any = [np.float64, np.float32]
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
         dtype = _frame_dtype(X)
+    elif hasattr(X, "schema") and hasattr(X, "column_names"):
+        _refuse_arrow_text(X)
     else:
         _refuse_text(X)
     return {"accept_sparse": "csr", "dtype": dtype, "ensure_all_finite": False}
@@ -208,6 +211,15 @@ def _frame_dtype(frame: Any) -> type:
             )
         all_single &= str(dtype).lower() == "float32"
     return np.float32 if all_single else np.float64
+
+
+def _refuse_arrow_text(table: Any) -> None:
+    """Raise for a column of a pyarrow Table or RecordBatch that is not numeric."""
+    for field in table.schema:
+        if not is_numeric(field.type):
+            raise ValueError(
+                f"X has a column that is not numeric: {field.name!r} of type {field.type}. {ENCODE}"
+            )
 
 
 def _is_numeric(dtype: Any) -> bool:

@@ -2,6 +2,11 @@
 
 First the labels of every shard are counted (``label_part``); from the counts follows an
 ``Encoding``, with which each shard's rows are encoded, in this process or by a worker.
+
+Sample weights that are all whole numbers are multiplicities. Any others are relative: they are
+divided by their mean over the rows of positive weight, so that a constant factor has no effect, and
+the solvers' absolute parameters mean the same as without weights. Weights of classes multiply the
+result.
 """
 
 from __future__ import annotations
@@ -12,7 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.types import FloatArray, IntArray
+
+MAX_MULTIPLICITY = 2.0**53
+"""Weights beyond are relative: floats of that size are whole numbers for want of digits."""
 
 MAX_INT8_CLASSES = 126
 """With more classes, class numbers take four bytes instead of one."""
@@ -34,6 +43,10 @@ class LabelPart:
         The weights of the rows, if they have any.
     digests : tuple of str
         Digests of labels and of weights, row by row, if asked for.
+    present : int
+        The number of rows of positive weight.
+    whole : bool
+        Whether all weights are whole numbers.
     """
 
     distinct: np.ndarray[Any, Any]
@@ -41,6 +54,8 @@ class LabelPart:
     codes: IntArray | None
     weights: FloatArray | None
     digests: tuple[str, ...] = ()
+    present: int = 0
+    whole: bool = True
 
 
 def label_part(labels: np.ndarray[Any, Any], weights: FloatArray | None) -> LabelPart:
@@ -54,7 +69,11 @@ def label_part(labels: np.ndarray[Any, Any], weights: FloatArray | None) -> Labe
             "Convert them to one type, for example to text."
         ) from None
     totals = np.bincount(codes, weights, len(distinct)).astype(float)
-    return LabelPart(distinct, totals, codes.astype(np.int32), weights)
+    present, whole = len(labels), True
+    if weights is not None:
+        present = int(np.count_nonzero(weights))
+        whole = bool(np.all((weights == np.rint(weights)) & (weights <= MAX_MULTIPLICITY)))
+    return LabelPart(distinct, totals, codes.astype(np.int32), weights, (), present, whole)
 
 
 @dataclass(frozen=True)
@@ -73,6 +92,8 @@ class Encoding:
         The total weight of each class by the rows' own weights.
     factors : ndarray of shape (classes,) or None
         The factors of the rows' weights, by class, that ``class_weight`` asks for.
+    unit : float
+        What the weights as given are divided by: 1 for multiplicities, else their mean.
     """
 
     labels: np.ndarray[Any, Any]
@@ -80,16 +101,25 @@ class Encoding:
     classes: np.ndarray[Any, Any]
     counts: FloatArray
     factors: FloatArray | None
+    unit: float = 1.0
 
     @property
     def total(self) -> float:
         """The total weight of all rows."""
-        return fsum(self.counts if self.factors is None else self.counts * self.factors)
+        with np.errstate(over="ignore"):  # the feature map refuses an infinite weight
+            weighed = self.counts if self.factors is None else self.counts * self.factors
+        return _exact_sum(weighed.tolist())
 
     def codes(self, part: LabelPart) -> IntArray:
         """Return the class of each row of a shard, -1 for a label that is not a class."""
         assert part.codes is not None
         return self.numbers[np.searchsorted(self.labels, part.distinct)][part.codes]
+
+    def own_weights(self, given: FloatArray | None) -> FloatArray | None:
+        """Return the weights of rows in units of ``unit``; a positive one stays positive."""
+        if given is None or self.unit == 1.0:
+            return given
+        return np.where(given > 0, _in_units(given, self.unit), 0.0)
 
     def weights(self, own: FloatArray | None, codes: IntArray) -> FloatArray | None:
         """Return the weights of rows: their own, times those of their classes."""
@@ -111,12 +141,13 @@ def find_encoding(parts: list[LabelPart], class_weight: Any, target: str = "y") 
         positions = np.searchsorted(labels, part.distinct)
         for position, total in zip(positions, part.totals, strict=True):
             weighed[position].append(float(total))
-    totals = np.array([fsum(values) for values in weighed])  # exact in any order of the shards
+    totals = np.array([_exact_sum(values) for values in weighed])
     if not totals.any():
         raise ValueError(
             "sample_weight is zero for all rows, which leaves nothing to learn from. Leave "
             "it out to count each row once."
         )
+    unit = _unit(parts, totals)
     present = totals > 0
     classes = labels[present]
     if len(classes) < 2:
@@ -126,8 +157,34 @@ def find_encoding(parts: list[LabelPart], class_weight: Any, target: str = "y") 
         )
     numbers = np.where(present, np.cumsum(present) - 1, -1)
     numbers = numbers.astype(np.int8 if len(classes) <= MAX_INT8_CLASSES else np.int32)
-    counts = totals[present]
-    return Encoding(labels, numbers, classes, counts, _factors(class_weight, counts, classes))
+    counts = totals[present] if unit == 1.0 else _in_units(totals[present], unit)
+    factors = _factors(class_weight, counts, classes)
+    return Encoding(labels, numbers, classes, counts, factors, unit)
+
+
+def _exact_sum(values: list[float]) -> float:
+    """Return the sum of values, rounded once, so that their order has no effect."""
+    try:
+        return fsum(values)
+    except OverflowError:
+        return np.inf
+
+
+def _in_units(weights: FloatArray, unit: float) -> FloatArray:
+    """Return positive weights divided by ``unit``, and positive still."""
+    return np.maximum(weights / unit, np.finfo(float).tiny)
+
+
+def _unit(parts: list[LabelPart], totals: FloatArray) -> float:
+    """Return what weights are divided by: 1 where all are whole numbers, else their mean."""
+    if not np.isfinite(np.sum(totals)):
+        raise FeatureOverflowError(
+            "The sum of sample_weight overflows float64. Divide the weights by a constant: unless "
+            "they are whole numbers, only their ratios count."
+        )
+    if all(part.whole for part in parts):
+        return 1.0
+    return fsum(totals) / sum(part.present for part in parts)
 
 
 def _factors(class_weight: Any, counts: FloatArray, classes: Any) -> FloatArray | None:

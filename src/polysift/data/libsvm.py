@@ -55,7 +55,7 @@ def parse_libsvm(
     """
     path = Path(path)
     with temporary_folder() as folder:
-        writer = _Writer(path, folder, n_features)
+        writer = _Writer(path, folder.path, n_features)
         first_line, labels = 1, TextLabels()
         for lines in _blocks(path):
             part = _checked_part(path, lines, first_line, with_labels)

@@ -13,13 +13,15 @@ import numpy as np
 from polysift.data.columns import resolve_names
 from polysift.data.formats import OpenOptions
 from polysift.data.locations import FoundFiles
-from polysift.data.source import ArraySource, DataSource, find_name
+from polysift.data.source import ArraySource, DataSource, decoding, find_name
 from polysift.runtime.outputs import TemporaryFolder
 
 
 def open_npy(found: FoundFiles, options: OpenOptions) -> DataSource:
     """Return the matrix of an ``.npy`` file as a source; its columns have positions only."""
-    X, where = _map_npy(found.single), str(found.single)
+    where = str(found.single)
+    with decoding(f"{where} is not a readable .npy file"):
+        X = _map_npy(found.single)
     if X.ndim != 2:
         raise ValueError(f"{where} must hold a matrix (rows x columns); its shape is {X.shape}.")
     _refuse_non_numeric(X, where)
@@ -73,13 +75,10 @@ def _matrix_name(path: Path, arrays: dict[str, Any]) -> str:
 
 def _map_arrays(path: Path, folder: Path) -> dict[str, Any]:
     """Map all arrays of an archive; ``folder`` holds those that are compressed."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = [name for name in archive.namelist() if name.endswith(".npy")]
-            names = [name.removesuffix(".npy") for name in members]
-            return {name: _map_member(archive, path, name, folder) for name in names}
-    except (zipfile.BadZipFile, EOFError, OSError) as error:
-        raise ValueError(f"{path} is not a readable .npz file: {error}") from error
+    with decoding(f"{path} is not a readable .npz file"), zipfile.ZipFile(path) as archive:
+        members = [name for name in archive.namelist() if name.endswith(".npy")]
+        names = [name.removesuffix(".npy") for name in members]
+        return {name: _map_member(archive, path, name, folder) for name in names}
 
 
 def _map_member(archive: zipfile.ZipFile, path: Path, name: str, folder: Path) -> Any:
@@ -99,7 +98,7 @@ def _map_member(archive: zipfile.ZipFile, path: Path, name: str, folder: Path) -
             shape, fortran, dtype = read(member)
             offset = begin + member.tell()
         if dtype.hasobject or 0 in shape:
-            raise ValueError(f"{path}: the array {name} holds Python objects, or nothing.")
+            raise ValueError(f"the array {name} holds Python objects, or nothing.")
         return np.memmap(
             path, dtype, mode="r", offset=offset, shape=shape, order="F" if fortran else "C"
         )
@@ -111,10 +110,7 @@ def _map_member(archive: zipfile.ZipFile, path: Path, name: str, folder: Path) -
 
 def _map_npy(path: Path) -> Any:
     """Return an ``.npy`` file as an array that stays on disk."""
-    try:
-        return np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError, EOFError) as error:
-        raise ValueError(f"{path} is not a readable .npy file: {error}") from error
+    return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
 def _refuse_non_numeric(X: Any, where: str) -> None:

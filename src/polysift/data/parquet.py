@@ -9,7 +9,7 @@ from typing import Any
 from polysift.data.arrow import Unit, arrow_source, load_pyarrow
 from polysift.data.formats import OpenOptions
 from polysift.data.locations import FoundFiles
-from polysift.data.source import DataSource
+from polysift.data.source import DataSource, decoding
 
 CONCURRENT_REQUESTS = 16
 """How many files in storage are opened at once, since each takes some round trips."""
@@ -35,14 +35,17 @@ def _fragments(found: FoundFiles) -> list[Any]:
     filesystem = pa.fs.LocalFileSystem() if storage is None else storage.filesystem
 
     def opened(path: str, name: str) -> Any:
-        try:
-            fragment = reader.make_fragment(path, filesystem)
-            fragment.ensure_complete_metadata()
-        except (pa.ArrowInvalid, OSError) as error:
-            if storage is not None and not storage.delivers(path):
-                raise storage.address.unreachable(name, error) from None
-            raise ValueError(f"{name} is not a readable Parquet file: {error}") from error
-        return fragment
+        with decoding(f"{name} is not a readable Parquet file"):
+            try:
+                fragment = reader.make_fragment(path, filesystem)
+                fragment.ensure_complete_metadata()
+                _columns_of(fragment.physical_schema)  # their names may be no text
+                return fragment
+            except OSError as error:
+                if storage is None or storage.delivers(path):
+                    raise
+                failure = error
+        raise storage.address.unreachable(name, failure) from None
 
     if storage is None:
         return list(map(opened, found.paths, found.names))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
@@ -157,6 +158,26 @@ def find_name(name: str, names: Sequence[str], where: str) -> int:
     shown = ", ".join(map(repr, names[:SHOWN_NAMES]))
     shown += ", ..." if len(names) > SHOWN_NAMES else ""
     raise ValueError(f"There is no column {name!r} in {where}.{hint} The columns are {shown}.")
+
+
+@contextmanager
+def decoding(what: str, remedy: str = "") -> Iterator[None]:
+    """Raise an error that begins with ``what`` where the content of a file cannot be decoded.
+
+    This is the boundary to the libraries that read files: whatever they raise inside, and that is
+    all kinds of errors, is about the file, and nothing of this package is to be called there.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except MemoryError as error:
+        raise MemoryError(
+            f"{what}: it asks for more memory than there is ({error}). It is damaged, or the runs "
+            "of rows that are decoded at once are too long."
+        ) from error
+    except Exception as error:
+        raise ValueError(f"{what}: {str(error).strip() or type(error).__name__}{remedy}") from error
 
 
 def check_finite(source: DataSource, first_row: int, block: Block) -> None:

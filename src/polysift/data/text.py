@@ -6,8 +6,6 @@ Text is parsed once, in one streaming pass, into memory maps in a temporary fold
 from __future__ import annotations
 
 import gzip
-import shutil
-import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -33,15 +31,15 @@ class ParsedText:
     Attributes
     ----------
     X : memmap or csr_array of shape (m, d)
-        The features, float64 and read-only, on files in ``folder``.
+        The features, float64 and read-only, on files in ``owner``.
     names : tuple of str, or None
         The names of the features, where the file has them.
     labels : ndarray of shape (m,), or None
         The labels: bool, int, float or text.
     weights : ndarray of shape (m,), or None
         The weights, float64.
-    folder : Path
-        The temporary folder, which the caller removes, or ``source`` when it is no longer used.
+    owner : TemporaryFolder
+        The temporary folder, which is removed when this and ``source`` are no longer used.
     n_bytes : int
         Bytes on disk in that folder.
     """
@@ -50,12 +48,17 @@ class ParsedText:
     names: tuple[str, ...] | None
     labels: np.ndarray[Any, Any] | None
     weights: FloatArray | None
-    folder: Path
+    owner: TemporaryFolder
     n_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
         size = sum(file.stat().st_size for file in self.folder.iterdir())
         object.__setattr__(self, "n_bytes", size)
+
+    @property
+    def folder(self) -> Path:
+        """The path of the temporary folder."""
+        return self.owner.path
 
     def source(self, path: Path) -> DataSource:
         """Return the content of the file ``path`` as a source, with which the folder is removed."""
@@ -64,25 +67,25 @@ class ParsedText:
             self.names,
             self.labels,
             self.weights,
-            owner=TemporaryFolder(self.folder),
+            owner=self.owner,
             disk=self.n_bytes,
             file=str(path),
         )
 
 
 @contextmanager
-def temporary_folder() -> Iterator[Path]:
+def temporary_folder() -> Iterator[TemporaryFolder]:
     """Make a temporary folder; it is removed if the body of the ``with`` statement fails."""
-    folder = Path(tempfile.mkdtemp(prefix="polysift-"))
+    folder = TemporaryFolder()
     try:
         yield folder
     except BaseException as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        folder.remove()
         if type(error) is OSError:  # errors of the file that is read have classes of their own
             raise OSError(
                 error.errno,
-                f"Temporary files could not be written to {folder.parent}: {error}. Free space "
-                "there, or set TMPDIR to another folder.",
+                f"Temporary files could not be written to {folder.path.parent}: {error}. Free "
+                "space there, or set TMPDIR to another folder.",
             ) from error
         raise
 

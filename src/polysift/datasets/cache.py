@@ -15,16 +15,16 @@ import sys
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
 from polysift.datasets.catalogue import Entry
 from polysift.datasets.prepared import Content, DatasetError, digest, write_prepared
-from polysift.runtime.outputs import CHUNK_BYTES
+from polysift.runtime.outputs import CHUNK_BYTES, TemporaryFolder, replacing
 from polysift.runtime.progress import Monitor
 
 PREPARED = (".parquet", ".npz")
@@ -93,11 +93,16 @@ def is_prepared(path: Path, entry: Entry) -> bool:
     return path.name in {f"{entry.name}{ending}" for ending in PREPARED}
 
 
-def temporary_folder() -> TemporaryDirectory[str]:
-    """Return a folder in the cache that is removed after a ``with`` statement."""
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Make a folder in the cache, which is removed after the ``with`` statement."""
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
-    return TemporaryDirectory(dir=cache, prefix=".fetching-")
+    folder = TemporaryFolder(cache, ".fetching-")
+    try:
+        yield folder.path
+    finally:
+        folder.remove()
 
 
 def keep(stem: str, content: Content, sha: str, source: str, origin: Any = None) -> None:
@@ -108,13 +113,12 @@ def keep(stem: str, content: Content, sha: str, source: str, origin: Any = None)
     note = {"sha256": sha, "source": source, "origin": origin}
     try:
         with temporary_folder() as temporary:  # a unique one: other processes may do the same
-            written = write_prepared(Path(temporary), stem, content)
-            described = written.with_suffix(".json")
-            described.write_text(json.dumps(note, indent=1))
+            written = write_prepared(temporary, stem, content)
             path = cache_folder() / written.name
             _note_of(path).unlink(missing_ok=True)  # a file without a note is not checked
             os.replace(written, path)
-            os.replace(described, _note_of(path))
+            with replacing(_note_of(path)) as file:
+                file.write(json.dumps(note, indent=1).encode())
     except OSError as error:
         warnings.warn(
             f"{stem} could not be kept in {cache_folder()}: {error}. Free space there, or set "

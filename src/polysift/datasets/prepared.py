@@ -195,14 +195,14 @@ def write_prepared(folder: Path, stem: str, content: Content) -> Path:
         pa = load_pyarrow("parquet")
     except ImportError:
         path = folder / f"{stem}.npz"
-        with replacing(path) as partial, partial.open("wb") as file:
+        with replacing(path) as file:
             np.savez(file, X=content.X, y=content.y, names=np.array(content.names))
         return path
     path = folder / f"{stem}.parquet"
     kind = pa.from_numpy_dtype(content.X.dtype)
     schema = pa.schema([*((name, kind) for name in content.names), (TARGET, pa.int8())])
     open_writer = pa.parquet.ParquetWriter
-    with replacing(path) as partial, open_writer(partial, schema, compression="zstd") as writer:
+    with replacing(path) as file, open_writer(file, schema, compression="zstd") as writer:
         for rows in _spans(len(content.X)):
             columns = [*content.X[rows].T.copy(), content.y[rows]]
             writer.write_table(pa.table([pa.array(column) for column in columns], schema))

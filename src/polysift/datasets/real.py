@@ -191,7 +191,7 @@ def _fetch(entry: Entry, source: str, *, show: bool) -> Dataset:
     """Fetch a data set, check that it is what was published, and keep it."""
     try:
         with temporary_folder() as folder:
-            paths = fetch_published(entry, Path(folder), show=show)
+            paths = fetch_published(entry, folder, show=show)
             content = _parse(entry, paths, show=show)
     except DatasetError as error:
         raise DatasetError(_advise(entry, f"Fetching it failed: {error}")) from error

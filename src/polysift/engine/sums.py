@@ -250,5 +250,5 @@ class GrowingGram:
             if total is not None:
                 arrays |= {f"G{level}": total.G, f"Aty{level}": total.Aty}
         counts = [count for count, _ in self._tree.levels]
-        self._checkpoint.save(self._name, arrays, {"shards": self.done, "counts": counts})
-        self._unsaved = False
+        values = {"shards": self.done, "counts": counts}
+        self._unsaved = not self._checkpoint.save(self._name, arrays, values)

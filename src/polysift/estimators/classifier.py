@@ -281,8 +281,11 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         y : array-like of shape (m,)
             The labels, of any type; omitted where X is a source, which has its own.
         sample_weight : array-like of shape (m,), default=None
-            The weights of the rows, as multiplicities: a weight of 2 equals the row given twice,
-            and a weight of zero equals leaving the row out.
+            The weights of the rows. If all are whole numbers they are multiplicities: a weight of
+            2 equals the row given twice. Any others are relative: they are divided by their mean
+            over the rows of positive weight, so that a constant factor changes nothing but
+            rounding. A weight of zero equals leaving the row out. ``class_weight`` multiplies the
+            result.
 
         Returns
         -------

@@ -9,6 +9,7 @@ import numpy as np
 
 from polysift.data.source import DataSource, check_finite
 from polysift.features.feature_map import BlockFeatures, FeatureMap
+from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import Pool, Span, block_spans, single_threaded_blas
 from polysift.runtime.types import FloatArray
 
@@ -72,7 +73,7 @@ def _refuse_overflow(source: DataSource, first_row: int, values: FloatArray) -> 
     """Raise if a row has infinite scores or features."""
     wrong = ~np.isfinite(values).all(axis=1)
     if wrong.any():
-        raise ValueError(
+        raise FeatureOverflowError(
             f"The kernel overflows {values.dtype} in "
             f"{source.place(first_row + int(wrong.argmax()))}: that row lies too far from the "
             "training data. Use a scaler, which clips, or a lower degree."

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from platform import node
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -24,11 +24,11 @@ from polysift.data.source import DataSource
 from polysift.engine.sums import predicted_codes
 from polysift.estimators.prediction import score_shards
 from polysift.features.feature_map import FeatureMap
+from polysift.runtime.locks import LOCK_NAME
 from polysift.runtime.outputs import (
     check_output,
     check_output_folder,
     part_name,
-    placing,
     replacing,
     replacing_folder,
 )
@@ -165,7 +165,7 @@ class FolderTask:
         """Remove what lost workers have left, and raise if a file is missing."""
         expected = set(map(self.file_name, range(self.n_files)))
         present = set(os.listdir(self.folder))
-        for name in present - expected:
+        for name in present - expected - {LOCK_NAME}:
             (self.folder / name).unlink(missing_ok=True)
         if missing := sorted(expected - present):
             raise FileNotFoundError(
@@ -245,8 +245,8 @@ class PredictionWriter:
 
     Parameters
     ----------
-    path : Path
-        The file.
+    file : binary file
+        The file, open for writing.
     ending : {".parquet", ".csv"}
         Its format.
     classes : ndarray
@@ -255,8 +255,8 @@ class PredictionWriter:
         The name of the file in messages.
     """
 
-    def __init__(self, path: Path, ending: str, classes: Any, output: Path) -> None:
-        self._path, self._ending, self._classes, self._output = path, ending, classes, output
+    def __init__(self, file: BinaryIO, ending: str, classes: Any, output: Path) -> None:
+        self._file, self._ending, self._classes, self._output = file, ending, classes, output
         self._writer: Any = None
 
     def write(self, rows: Predictions) -> None:
@@ -293,8 +293,8 @@ class PredictionWriter:
     def _open(self, schema: Any) -> Any:
         pa = load_pyarrow("csv", "parquet")
         if self._ending == ".parquet":
-            return pa.parquet.ParquetWriter(self._path, schema)
-        return pa.csv.CSVWriter(str(self._path), schema)
+            return pa.parquet.ParquetWriter(self._file, schema)
+        return pa.csv.CSVWriter(self._file, schema)
 
 
 def open_file(path: Path, classes: Any) -> AbstractContextManager[PredictionWriter]:
@@ -304,16 +304,17 @@ def open_file(path: Path, classes: Any) -> AbstractContextManager[PredictionWrit
 
 def write_part(path: Path, rows: Predictions, classes: Any, output: Path) -> None:
     """Write a Parquet file of the folder ``output``; it appears when it is complete."""
-    with naming_output(output, _writing(placing(path), ".parquet", classes, output)) as writer:
+    writing = _writing(replacing(path, part=True), ".parquet", classes, output)
+    with naming_output(output, writing) as writer:
         writer.write(rows)
 
 
 @contextmanager
 def _writing(
-    temporary: AbstractContextManager[Path], ending: str, classes: Any, output: Path
+    temporary: AbstractContextManager[BinaryIO], ending: str, classes: Any, output: Path
 ) -> Iterator[PredictionWriter]:
-    with temporary as path:
-        writer = PredictionWriter(path, ending, classes, output)
+    with temporary as file:
+        writer = PredictionWriter(file, ending, classes, output)
         try:
             yield writer
             writer.close()

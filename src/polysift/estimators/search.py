@@ -9,7 +9,7 @@ import warnings
 from typing import Any
 
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -65,8 +65,8 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
     ----------
     degrees : {"auto", "paper"}, int or list of int, default="auto"
         The degrees. "paper" is 1 to s_max of ``degree_bound``; "auto" is 1 to max(s_max, 5), since
-        with rows as centers degrees beyond s_max pay in high dimension. Degrees that overflow are
-        left out.
+        with rows as centers degrees beyond s_max pay in high dimension. Degrees that overflow
+        are left out, with a warning.
     n_centers : "auto", int or list of int, default="auto"
         The numbers of centers; a smaller number uses the first of the larger. "auto" is up to five,
         from min(C(s+d, s), 1000) down by halves. A number above the largest possible counts as
@@ -132,8 +132,9 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score"; and
         "n_iter", the number of iterations (the mean over splits), and "status": "finished";
         "screened" or "stopped" (by the time limit or an interrupt), where scores are those after
-        ``n_iter`` iterations; or "not run". Candidates that were not finished rank behind all
-        others. There are no times, since candidates share their computations.
+        ``n_iter`` iterations; "overflow", where features are too large for their type; or "not
+        run". Candidates that were not finished rank behind all others. There are no times, since
+        candidates share their computations.
     n_splits_ : int
         The number of splits.
     n_iter_ : int
@@ -234,7 +235,8 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         y : array-like of shape (m,)
             The labels; omitted where X is a source, which has its own.
         sample_weight : array-like of shape (m,), default=None
-            The weights of the rows, as multiplicities, in fitting and in scoring.
+            The weights of the rows, in fitting and in scoring: multiplicities, or relative to
+            their mean, as in ``FPCClassifier.fit``. The mean is that of all rows, for every fold.
         groups : array-like of shape (m,), default=None
             The groups of the rows, for splitters that keep groups together.
 
@@ -249,6 +251,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
             job = search_job(self, source, groups)
             found = search(source, job)
         self._store(found, job.seed)
+        self._warn_overflow()
         if self.status_ != "finished":
             self._warn_stopped(found)
         return self
@@ -284,6 +287,19 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
             self.calibrator_ = model.calibrator_
             self.calibration_report_ = model.calibration_report_
         return model
+
+    def _warn_overflow(self) -> None:
+        """Warn of degrees all of whose candidates overflow."""
+        degrees, status = self.cv_results_["param_degree"].data, self.cv_results_["status"]
+        fallen = sorted(set(degrees) - set(degrees[status != "overflow"]))
+        if fallen:
+            warnings.warn(
+                f"All candidates of degree {', '.join(map(str, fallen))} overflow, and were left "
+                "out. Leave these degrees out, or add a scaler ('standard' and 'quantile' keep "
+                "x.c near 1).",
+                FitFailedWarning,
+                stacklevel=3,
+            )
 
     def _warn_stopped(self, found: SearchResult) -> None:
         finished = sum(row.finished for row in found.rows)

@@ -94,7 +94,7 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         y : None
             Ignored.
         sample_weight : array-like of shape (m,), default=None
-            The weights of the rows, as multiplicities.
+            The weights of the rows, of which only ratios matter.
 
         Returns
         -------

@@ -51,7 +51,7 @@ def explain(
         model's centers, which are rows of the training data or uniform points of their box; if
         uniform, better pass rows.
     sample_weight : array-like of shape (m,), default=None
-        The weights of the rows, as multiplicities; a source has its own weights.
+        The weights of the rows, of which only ratios matter; a source has its own weights.
     max_monomials : int, default=100_000
         With more monomials the explanation has no polynomial and no shares of the variance. Each
         takes about 3 d bytes, and as many multiplications as there are centers.

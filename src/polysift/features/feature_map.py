@@ -18,6 +18,7 @@ from polysift.features.kernels import full_dimension, power_in_place
 from polysift.features.scalers import SCALERS, Scaler, learn_scaler, needs_sketch
 from polysift.features.statistics import ColumnStatistics
 from polysift.features.survey import Questions, Survey
+from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import Workspace
 from polysift.runtime.parameters import check_choice, check_integer
 from polysift.runtime.types import Block, FloatArray
@@ -26,6 +27,9 @@ BLOCK_BYTES = 2**22
 """The features of a block: enough to hide the cost of a call and of the GIL, within the cache."""
 
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 8, 8192
+
+MAX_TOTAL_WEIGHT = 1e30
+"""Rows that weigh more are to blame for an overflow; it is far above any number of rows."""
 
 AUTO_CENTERS = 1000
 """The number of centers for ``n_centers="auto"``, where the full dimension is not smaller."""
@@ -195,8 +199,10 @@ class BlockFeatures:
         return Z
 
 
-def build_feature_map(spec: MapSpec, found: Survey, dtype: Any) -> FeatureMap:
-    """Return the feature map of these parameters for surveyed rows."""
+def build_feature_map(
+    spec: MapSpec, found: Survey, dtype: Any, total_weight: float = 1.0
+) -> FeatureMap:
+    """Return the feature map of these parameters for surveyed rows, which weigh so much in all."""
     statistics = found.statistics
     scheme, n = spec.resolve(len(statistics.low))
     scaler = learn_scaler(spec.scaler, statistics, found.sketch)
@@ -209,25 +215,32 @@ def build_feature_map(spec: MapSpec, found: Survey, dtype: Any) -> FeatureMap:
         assert not isinstance(spec.centers, str)
         centers = scaler.transform(spec.centers[:n])
     feature_map = FeatureMap(scaler, centers, spec.degree)
-    refuse_overflow(feature_map, statistics, dtype)
+    refuse_overflow(feature_map, statistics, dtype, total_weight)
     return feature_map
 
 
-def refuse_overflow(feature_map: FeatureMap, statistics: ColumnStatistics, dtype: Any) -> None:
+def refuse_overflow(
+    feature_map: FeatureMap, statistics: ColumnStatistics, dtype: Any, total_weight: float
+) -> None:
     """Raise if a feature, or a sum of squared features, can exceed its dtype on the data's box."""
     box = feature_map.scaler.transform(np.stack([statistics.low, statistics.high]))
-    total_weight = statistics.weight
     with np.errstate(over="ignore"):
         reach = np.log(1.0 + np.max(np.abs(feature_map.centers) @ np.abs(box).max(axis=0)))
     s = feature_map.degree
-    in_gram = 2 * s * reach + np.log(max(total_weight, 1.0)) >= np.log(np.finfo(float).max)
+    room = np.log(np.finfo(float).max) - np.log(max(total_weight, 1.0))
+    in_gram = 2 * s * reach >= room
     in_features = s * reach + np.log(feature_map.block_rows(dtype)) >= np.log(np.finfo(dtype).max)
     if not (in_gram or in_features):
         return
+    if in_gram and total_weight > MAX_TOTAL_WEIGHT:
+        raise FeatureOverflowError(
+            f"The Gram matrix overflows float64: the weights of all rows add up to "
+            f"{total_weight:.3g}. Scale class_weight down."
+        )
     remedy = "Lower the degree, or use a scaler ('standard' and 'quantile' keep x.c near 1)."
     if not in_gram:
         remedy = f"Pass X as float64. {remedy}"
-    raise ValueError(
+    raise FeatureOverflowError(
         f"degree={s} overflows {np.dtype(dtype).name}: 1 + x.c reaches {np.exp(reach):.3g} on "
         f"these data, and its power {s} is too large to sum. {remedy}"
     )

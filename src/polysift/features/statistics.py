@@ -1,12 +1,13 @@
 """Exact column statistics and a quantile sketch, computed by block and merged.
 
 Weights are multiplicities: a row of weight 2 counts as that row given twice; rows of weight zero
-must have been removed.
+must have been removed. A constant factor changes the total weight alone, since all else is relative
+to it; weights of any size are summed in units of a power of two, which costs no bits.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +22,9 @@ rows, and the tree of merges has few levels: up to a billion rows, ranks move by
 the rows in all.
 """
 
+MAX_PLAIN_EXPONENT = 64
+"""Weights up to two to this power, or its inverse, are summed as they are."""
+
 
 @dataclass
 class ColumnStatistics:
@@ -29,9 +33,12 @@ class ColumnStatistics:
     Attributes
     ----------
     weight : float
-        The sum of the weights.
+        The sum of the weights, in units of ``2**exponent``.
     low, high, mean, squares : ndarray of shape (d,)
-        Minimum, maximum, mean, and the weighted sum of squared deviations from the mean.
+        Minimum, maximum, mean, and the weighted sum of squared deviations from the mean, in the
+        same units.
+    exponent : int
+        The binary exponent of the unit.
     """
 
     weight: float
@@ -39,6 +46,7 @@ class ColumnStatistics:
     high: FloatArray
     mean: FloatArray
     squares: FloatArray
+    exponent: int = 0
 
     @property
     def deviation(self) -> FloatArray:
@@ -49,6 +57,9 @@ class ColumnStatistics:
         """Return the statistics of both parts together (Chan, Golub and LeVeque 1979)."""
         if other.weight == 0 or self.weight == 0:
             return other if self.weight == 0 else self
+        if self.exponent != other.exponent:
+            unit = max(self.exponent, other.exponent)
+            return self._in_units_of(unit).merge(other._in_units_of(unit))
         weight = self.weight + other.weight
         step = other.mean - self.mean
         return ColumnStatistics(
@@ -57,19 +68,29 @@ class ColumnStatistics:
             np.maximum(self.high, other.high),
             self.mean + step * (other.weight / weight),
             self.squares + other.squares + step**2 * (self.weight * other.weight / weight),
+            self.exponent,
         )
+
+    def _in_units_of(self, exponent: int) -> ColumnStatistics:
+        shift = self.exponent - exponent
+        weight, squares = float(np.ldexp(self.weight, shift)), np.ldexp(self.squares, shift)
+        return replace(self, weight=weight, squares=squares, exponent=exponent)
 
 
 def column_statistics(block: Block, weights: FloatArray) -> ColumnStatistics:
     """Return the statistics of one block, whose weights must be positive."""
-    total = float(np.sum(weights))
     d = block.shape[1]
-    if total == 0:
+    if len(weights) == 0:
         return ColumnStatistics(0.0, *(np.zeros(d) for _ in range(4)))
+    exponent = int(np.frexp(weights.max())[1])
+    exponent = exponent if abs(exponent) > MAX_PLAIN_EXPONENT else 0
+    weights = np.ldexp(weights, -exponent) if exponent else weights
+    total = float(np.sum(weights))
     if not sp.issparse(block):
         X = np.ascontiguousarray(block, dtype=float)  # memory order must not reach the last bit
         mean = weights @ X / total
-        return ColumnStatistics(total, X.min(0), X.max(0), mean, weights @ (X - mean) ** 2)
+        squares = weights @ (X - mean) ** 2
+        return ColumnStatistics(total, X.min(0), X.max(0), mean, squares, exponent)
     # The zeros that are not stored count like any other value.
     columns, x = block.indices, block.data.astype(float)
     w = np.repeat(weights, np.diff(block.indptr))
@@ -81,7 +102,7 @@ def column_statistics(block: Block, weights: FloatArray) -> ColumnStatistics:
     low, high = np.where(full, np.inf, 0.0), np.where(full, -np.inf, 0.0)
     np.minimum.at(low, columns, x)
     np.maximum.at(high, columns, x)
-    return ColumnStatistics(total, low, high, mean, np.maximum(squares, 0.0))
+    return ColumnStatistics(total, low, high, mean, np.maximum(squares, 0.0), exponent)
 
 
 @dataclass

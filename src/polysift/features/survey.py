@@ -25,6 +25,7 @@ from polysift.features.statistics import (
     quantile_sketch,
 )
 from polysift.runtime.checkpoints import digest
+from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import Pool, Span, block_spans, tree_sum
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray
@@ -214,7 +215,7 @@ def refuse_huge_values(source: DataSource, statistics: ColumnStatistics) -> None
     largest = np.maximum(np.abs(statistics.low), np.abs(statistics.high))
     if largest.max() > MAX_ABS_VALUE:
         worst = int(np.argmax(largest))
-        raise ValueError(
+        raise FeatureOverflowError(
             f"Input X holds a value of magnitude {largest[worst]:.3g} in {source.column(worst)}, "
             f"whose square overflows; values up to {MAX_ABS_VALUE:g} work. Rescale that column."
         )

@@ -74,19 +74,18 @@ def write_archive(path: Path, header: dict[str, Any], arrays: dict[str, FloatArr
     }
     text = json.dumps(header | {"arrays": listed}, allow_nan=False).encode()
     _check_limits(text, len(arrays))
-    with replacing(path) as partial:
-        with ZipFile(partial, "w") as archive:
-            with _member(archive, HEADER, len(text)) as file:
-                file.write(text)
+    with replacing(path) as file:
+        with ZipFile(file, "w") as archive:
+            with _member(archive, HEADER, len(text)) as member:
+                member.write(text)
             for name, array in arrays.items():
                 size = len(npy_header(ArrayHeader.of(array))) + array.nbytes
-                with _member(archive, name, size) as file:
-                    send_npy(array, file.write)
+                with _member(archive, name, size) as member:
+                    send_npy(array, member.write)
             archive.comment = SIGNATURE + bytes(DIGEST_CHARACTERS)
-        with open(partial, "rb+") as file:
-            digest = _file_digest(file)
-            file.seek(-DIGEST_CHARACTERS, io.SEEK_END)
-            file.write(digest)
+        digest = _file_digest(file)
+        file.seek(-DIGEST_CHARACTERS, io.SEEK_END)
+        file.write(digest)
 
 
 def _member(archive: ZipFile, name: str, size: int) -> IO[bytes]:
@@ -181,6 +180,7 @@ class ArchiveReader:
 
     def __init__(self, file: ModelFile) -> None:
         self._file = file
+        self._length = file.seek(0, io.SEEK_END)
         comment = self._check_digest()
         with _zip_errors():
             self._zip = ZipFile(self._file)
@@ -190,8 +190,7 @@ class ArchiveReader:
         self.header = self._read_header()
 
     def _check_digest(self) -> bytes:
-        length = self._file.seek(0, io.SEEK_END)
-        self._file.seek(max(0, length - len(SIGNATURE) - DIGEST_CHARACTERS))
+        self._file.seek(max(0, self._length - len(SIGNATURE) - DIGEST_CHARACTERS))
         end = self._file.read()
         if end[:-DIGEST_CHARACTERS] != SIGNATURE:
             raise ModelFileError(
@@ -204,8 +203,7 @@ class ArchiveReader:
 
     def _checked_members(self) -> dict[str, ZipInfo]:
         """Return the members by name: a header, then arrays, all uncompressed."""
-        infos = self._zip.infolist()
-        left = self._file.seek(0, io.SEEK_END)
+        infos, left = self._zip.infolist(), self._length
         for info in infos:
             left -= info.file_size
             if info.filename != HEADER and not _MEMBER.fullmatch(info.filename):
@@ -248,8 +246,8 @@ class ArchiveReader:
         expected = npy_header(header)
         size = self._members[name].file_size - len(expected)
         wrong = ModelFileError(f"holds {name!r} of another shape or dtype than it says")
-        if size != header.nbytes:
-            raise wrong
+        if size != header.nbytes or header.dtype.itemsize > self._length:
+            raise wrong  # an array of no items is small, but what numpy makes of one need not be
         array, digest = header.allocate(size), hashlib.sha256(expected)
         with _zip_errors(), self._zip.open(self._members[name]) as member:
             if member.read(len(expected)) != expected:

@@ -135,7 +135,8 @@ def load(path: Any) -> FPCClassifier | FPCClassifierCV:
     Raises
     ------
     ModelFileError
-        If the file is no such file, is damaged, or is of a newer version of polysift.
+        If the file is no such file, is damaged, is of a newer version of polysift, or needs more
+        memory than there is.
 
     See Also
     --------
@@ -167,6 +168,8 @@ def load(path: Any) -> FPCClassifier | FPCClassifierCV:
         text = str(error)
     except InvalidFieldError as error:
         text = f"holds an invalid model: {error}"
+    except MemoryError:
+        text = "needs more memory than there is"
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         text = f"is not as save writes it ({error!s:.200})"  # what no check has found
     raise ModelFileError(f"The model file {file} {text}{'' if text[-1] == '.' else f'. {REMEDY}'}")

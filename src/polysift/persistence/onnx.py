@@ -93,8 +93,8 @@ def to_onnx(
     onnx = load_onnx()
     proto = _model_proto(onnx, clf, np.dtype(input_type))
     if output is not None:
-        with replacing(output) as partial:
-            partial.write_bytes(proto.SerializeToString(deterministic=True))
+        with replacing(output) as file:
+            file.write(proto.SerializeToString(deterministic=True))
     return proto
 
 

@@ -100,6 +100,8 @@ class Encoder:
 
     def _encode_numpy(self, value: Any, where: str, inner: Callable[..., Any]) -> Any:
         if isinstance(value, np.ma.MaskedArray):
+            if value.dtype != object or not isinstance(value.fill_value, str):
+                raise NotPlainError(f"{where} cannot be saved: it is masked, and not of objects.")
             mask = None if value.mask is np.ma.nomask else value.mask
             return {"$masked": inner([value.data, mask, value.fill_value])}
         if isinstance(value, np.str_):
@@ -159,9 +161,7 @@ def _decode_special(tree: dict[str, Any], arrays: dict[str, FloatArray], inner: 
             case {"$range": [int(start), int(stop), int(step)]}:
                 return range(start, stop, step)
             case {"$scalar": [dtype, str(digits)]}:
-                content = np.frombuffer(bytes.fromhex(digits), checked_dtype(dtype))
-                (scalar,) = checked_values(content)
-                return scalar
+                return _scalar(checked_dtype(dtype), bytes.fromhex(digits))
             case {"$str": str(text)}:
                 return np.str_(text)
             case {"$tuple": list(items)}:
@@ -180,15 +180,23 @@ def _dict(pairs: list[Any]) -> dict[Any, Any]:
     return made
 
 
+def _scalar(dtype: np.dtype[Any], content: bytes) -> Any:
+    if len(content) != dtype.itemsize:
+        raise ValueError("not the bytes of one item")
+    return checked_values(np.frombuffer(content, dtype))[0]
+
+
 def _masked(data: Any, mask: Any, fill: Any) -> Any:
+    """Return a masked array of objects: a search has them in ``cv_results_``, and no others."""
     if type(data) is not np.ndarray or type(mask) not in (np.ndarray, type(None)):
         raise MalformedError("holds a masked array without data or mask")
+    if data.dtype != object or not isinstance(fill, str):
+        raise MalformedError("holds a masked array that is not of objects")
     if mask is None:
         mask = np.ma.nomask
     elif mask.dtype != bool or mask.shape != data.shape:
         raise MalformedError("holds a masked array whose mask does not fit")
-    with np.errstate(all="ignore"):
-        return np.ma.MaskedArray(data, mask, fill_value=fill)
+    return np.ma.MaskedArray(data, mask, fill_value=fill)
 
 
 def _objects(shape: Any, values: list[Any]) -> FloatArray:

@@ -120,8 +120,8 @@ def report(
         explanation = explained(classifier, list(given.values())[-1])
     html = _page(Case(classifier, search, sets, forecast, command, explanation), title)
     if output is not None:
-        with replacing(output) as partial:
-            partial.write_text(html, encoding="utf-8", newline="\n")
+        with replacing(output) as file:
+            file.write(html.encode())
     return html
 
 

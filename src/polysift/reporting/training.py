@@ -111,6 +111,7 @@ def _search_words(search: FPCClassifierCV, score: str) -> str:
         "finished": "finished",
         "screened": "screened out because others did better",
         "stopped": "stopped before they were finished",
+        "overflow": "left out because they overflow",
         "not run": "not run",
     }
     counts = {kind: int(np.sum(status == kind)) for kind in kinds}

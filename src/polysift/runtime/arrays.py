@@ -189,7 +189,7 @@ def write_arrays(path: Path, arrays: Mapping[str, Storable], values: dict[str, A
     """
     digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
     listed = {}
-    with replacing(path) as partial, open(partial, "wb") as file:
+    with replacing(path) as file:
         file.write(MAGIC)
         for name, array in arrays.items():
             listed[name] = ArrayHeader.of(array).to_json() | {"offset": file.tell()}

@@ -11,17 +11,19 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import warnings
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 import scipy
 import sklearn
 
+from polysift.runtime import clock
 from polysift.runtime.arrays import Into, MalformedError, Storable, read_arrays, write_arrays
+from polysift.runtime.locks import open_unlinked, try_lock
 from polysift.runtime.outputs import replacing
 from polysift.runtime.types import FloatArray
 
@@ -98,16 +100,17 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | Path, fingerprint: dict[str, Any]) -> None:
-        self._saved_at, self._cost = perf_counter(), 0.0
+        self._saved_at, self._cost, self._warned = clock.now(), 0.0, False
         try:
             self.folder = Path(folder)
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._lock = open(self.folder / "lock", "w")  # noqa: SIM115 - held until close()
+            lock = self.folder / "lock"
+            self._lock = open(lock, "wb", opener=open_unlinked)  # noqa: SIM115 - held until close()
         except (OSError, TypeError) as error:
             raise CheckpointError(
                 f"checkpoint={folder!r} is no folder that can be written to: {error}"
             ) from error
-        if not _locked(self._lock):
+        if try_lock(self._lock) is False:
             self._lock.close()
             raise CheckpointError(
                 f"The checkpoint {self.folder} is in use by another fit. Wait for it, or give each "
@@ -117,6 +120,11 @@ class Checkpoint:
         self._fit = hashlib.blake2b(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
         try:
             self._match(plain)
+        except OSError as error:
+            self.close()
+            raise CheckpointError(
+                f"The checkpoint {self.folder} cannot be written to: {error}"
+            ) from error
         except CheckpointError:
             self.close()
             raise
@@ -127,7 +135,7 @@ class Checkpoint:
 
     def due(self) -> bool:
         """Return whether it is time for another save."""
-        return perf_counter() - self._saved_at > max(
+        return clock.now() - self._saved_at > max(
             MIN_SECONDS_BETWEEN_SAVES, SAVE_COST_MULTIPLE * self._cost
         )
 
@@ -135,12 +143,36 @@ class Checkpoint:
         """Return the file of a state."""
         return self.folder / f"{name}.state"
 
-    def save(self, name: str, arrays: Mapping[str, Storable], values: dict[str, Any]) -> None:
-        """Write a state, replacing the one of that name."""
-        began = perf_counter()
-        write_arrays(self.path(name), arrays, values | {"fit": self._fit})
-        self._saved_at = perf_counter()
+    def save(self, name: str, arrays: Mapping[str, Storable], values: dict[str, Any]) -> bool:
+        """Write a state, replacing the one of that name; return whether it is on disk.
+
+        A disk that is full or fails does not end the fit: the state before stays, a warning says so
+        once, and the next save tries again.
+        """
+        began = clock.now()
+        try:
+            write_arrays(self.path(name), arrays, values | {"fit": self._fit})
+            saved = True
+        except OSError as error:
+            saved = False
+            self._warn(self.path(name), error)
+        self._saved_at = clock.now()
         self._cost = self._saved_at - began
+        return saved
+
+    def _warn(self, path: Path, error: OSError) -> None:
+        if self._warned:
+            return
+        self._warned = True
+        kept = (
+            "the state that was saved before stays" if path.exists() else "nothing is saved so far"
+        )
+        warnings.warn(
+            f"The checkpoint {path} could not be written: {error}. The fit goes on without it, and "
+            f"the next save tries again; {kept}. Free some space there.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
 
     def load(
         self, name: str, into: Into | None = None
@@ -175,8 +207,8 @@ class Checkpoint:
     def _match(self, fingerprint: dict[str, Any]) -> None:
         path = self.folder / "fingerprint.json"
         if not path.exists():
-            with replacing(path) as partial:
-                partial.write_text(json.dumps(fingerprint, indent=1))
+            with replacing(path) as file:
+                file.write(json.dumps(fingerprint, indent=1).encode())
             return
         try:
             found = json.loads(path.read_text())
@@ -193,19 +225,6 @@ class Checkpoint:
                     f"{found.get(key)!r}, this fit's is {fingerprint.get(key)!r}. Use another "
                     "folder, or remove this one to start anew."
                 )
-
-
-def _locked(file: Any) -> bool:
-    """Lock an open file for this process, and return whether no other process holds it."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
 
 
 def stored_seed(folder: Any) -> int | None:

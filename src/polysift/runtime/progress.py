@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from time import perf_counter
 from typing import Any, TypeVar
 
+from polysift.runtime import clock
 from polysift.runtime.memory import MemoryMeter
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ class Phase:
     done : int
         The amount that is done.
     began : float
-        When it began, by ``perf_counter``.
+        When it began, by ``clock.now``.
     seconds : float
         The time that it has taken so far.
     """
@@ -126,7 +126,7 @@ class Monitor:
     """
 
     def __init__(self, time_limit: float | None = None, *, show: bool = False) -> None:
-        self.began = perf_counter()
+        self.began = clock.now()
         self._meter = MemoryMeter()
         self._deadline = None if time_limit is None else self.began + time_limit
         self._reserved = 0.0
@@ -190,17 +190,17 @@ class Monitor:
 
     def timings(self) -> dict[str, float]:
         """Return the seconds of each phase, and the time since the monitor was made ("total")."""
-        return {**self.seconds, "total": perf_counter() - self.began}
+        return {**self.seconds, "total": clock.now() - self.began}
 
     def memory(self) -> int | None:
         """Return by how many bytes the process has grown at most, where that can be measured."""
         return self._meter.growth()
 
     def _late(self) -> bool:
-        return self._deadline is not None and perf_counter() + self._reserved > self._deadline
+        return self._deadline is not None and clock.now() + self._reserved > self._deadline
 
     def _begin(self, name: str, total: int | None, unit: str, *, alone: bool = False) -> Phase:
-        self._phase = phase = Phase(name, self.title, total, unit, perf_counter(), alone)
+        self._phase = phase = Phase(name, self.title, total, unit, clock.now(), alone)
         if self._display is not None:
             self._display.begin(phase)
         return phase
@@ -208,11 +208,11 @@ class Monitor:
     def _advance(self, phase: Phase, amount: int) -> None:
         phase.done += amount
         if self._display is not None:
-            phase.seconds = perf_counter() - phase.began
+            phase.seconds = clock.now() - phase.began
             self._display.update(phase)
 
     def _end(self, phase: Phase) -> None:
-        phase.seconds = perf_counter() - phase.began
+        phase.seconds = clock.now() - phase.began
         if self._display is not None:
             self._display.end(phase)
 
@@ -221,14 +221,14 @@ class _Lines:
     """Plain lines on standard error."""
 
     def __init__(self) -> None:
-        self._last = perf_counter()
+        self._last = clock.now()
 
     def begin(self, phase: Phase) -> None:
         if phase.alone:
             self.note(f"{phase.label}: begun")
 
     def update(self, phase: Phase) -> None:
-        left, now = phase.seconds_left, perf_counter()
+        left, now = phase.seconds_left, clock.now()
         if min(now - self._last, left) > LINE_INTERVAL_SECONDS:
             self._last = now
             until = "" if left == inf else f", {left:.0f} s left"

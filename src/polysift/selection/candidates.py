@@ -109,6 +109,8 @@ class Row:
         The iterations done, the mean over the splits.
     finished, screened : bool
         Whether it was run to its end on every split, or was eliminated early.
+    overflow : bool
+        Whether its features, or sums over them, are too large for their type.
     fixed_seconds, iteration_seconds : float
         The estimated seconds of fitting it alone on one split: before the iterations, and for each.
     """
@@ -118,6 +120,7 @@ class Row:
     iterations: float = 0.0
     finished: bool = False
     screened: bool = False
+    overflow: bool = False
     fixed_seconds: float = 0.0
     iteration_seconds: float = 0.0
 
@@ -134,7 +137,9 @@ class Row:
 
     @property
     def status(self) -> str:
-        """Its status: "finished", "screened", "stopped" or "not run"."""
+        """Its status: "finished", "screened", "stopped", "overflow" or "not run"."""
+        if self.overflow:
+            return "overflow"
         if self.finished or self.screened:
             return "finished" if self.finished else "screened"
         return "stopped" if self.iterations else "not run"

@@ -65,8 +65,6 @@ class SearchJob:
     ----------
     degrees : list of int
         The degrees, ascending.
-    strict : bool
-        Whether a degree that overflows is an error; else it is skipped.
     n_centers : list of int or None
         The numbers of centers; None means to choose them by the number available.
     centers : str or ndarray of shape (n, d)
@@ -100,7 +98,6 @@ class SearchJob:
     """
 
     degrees: list[int]
-    strict: bool
     n_centers: list[int] | None
     centers: str | FloatArray
     scalers: list[str | None]
@@ -227,7 +224,6 @@ def search_job(estimator: Any, source: DataSource, groups: Any) -> SearchJob:
     rhos = [None if rho is None else float(rho) for rho in listed("rhos", estimator.rhos)]
     return SearchJob(
         degrees=_degrees(estimator.degrees, bound),
-        strict=not isinstance(estimator.degrees, str),
         n_centers=_sizes(estimator.n_centers),
         centers=centers,
         scalers=_scalers(estimator.scalers, source),

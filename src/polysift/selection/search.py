@@ -15,6 +15,7 @@ from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap, MapSpec
 from polysift.features.scalers import needs_sketch
 from polysift.runtime.checkpoints import Checkpoint, digest
+from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
 from polysift.runtime.types import FloatArray
@@ -28,7 +29,7 @@ from polysift.selection.candidates import (
 )
 from polysift.selection.job import SearchJob
 from polysift.selection.scoring import HeldOutScorer
-from polysift.selection.stage import Kept, SearchContext, Stage, refit, refit_round
+from polysift.selection.stage import Kept, SearchContext, Stage, empty_rows, refit, refit_round
 from polysift.solvers.result import Status
 from polysift.training.fit import Prepared, how_to_resume, prepare
 from polysift.training.folds import Round, make_rounds
@@ -97,6 +98,7 @@ class _Search:
         self._rows: list[Row] = []
         self._kept: Kept | None = None
         self._refit_seconds = 0.0
+        self._overflow: FeatureOverflowError | None = None
         self._restore()
 
     def run(self) -> SearchResult:
@@ -112,11 +114,13 @@ class _Search:
         self._check_memory(self._most_centers(), job.memory_limit)
         status = self._run_stages()
         order = list(product(job.scalers, job.degrees))
-        self._rows.sort(key=lambda row: order.index((row.params["scaler"], row.params["degree"])))
+        self._rows.sort(key=lambda row: order.index(_stage_of(row)))
         best = choose(self._rows, job.one_standard_error, self._validation_rows())
         if best is None:
             if status is Status.INTERRUPTED:
                 raise KeyboardInterrupt
+            if status is None and self._overflow is not None:
+                raise self._overflow
             raise TimeoutError(_too_late(job, monitor.title))
         monitor.title = "refit"
         monitor.lift()  # the refit is not cut short: it would be another model
@@ -149,31 +153,35 @@ class _Search:
         return None
 
     def _run_stage(self, scaler: str | None, degree: int) -> None:
-        monitor = self._context.fit.monitor
         spec = self._job.map_spec(scaler, degree)
         try:
             feature_map = self._context.feature_map(spec)
-        except ValueError:  # it overflows
-            if self._job.strict or degree == self._job.degrees[0]:
-                raise
+            limit = self._room(feature_map)
+            stage = Stage(self._context, spec, feature_map, self._bar(), limit)
+            self._context.fit.monitor.reserve(self._refit_seconds)
+            try:
+                stage.run()
+            finally:
+                self._rows += stage.rows
+        except FeatureOverflowError as error:
+            self._leave_out(spec, error)
             return
-        scheme, _ = spec.resolve(self._context.source.n_features)
-        limit = self._room(feature_map)
-        stage = Stage(self._context, scaler, degree, scheme, feature_map, self._bar(), limit)
-        monitor.reserve(self._refit_seconds)
-        try:
-            stage.run()
-        finally:
-            self._rows += stage.rows
         stage.estimate_costs()
         best = choose(self._rows)
-        if best is not None:
-            params = self._rows[best].params
-            if (params["scaler"], params["degree"]) == (scaler, degree):
-                self._keep(stage, self._rows[best])
+        if best is not None and _stage_of(self._rows[best]) == (scaler, degree):
+            self._keep(stage, self._rows[best])
         self._done.append((scaler, degree))
         self._save(scaler, degree)
         self._report(stage.rows, best)
+
+    def _leave_out(self, spec: MapSpec, error: FeatureOverflowError) -> None:
+        """Note that the candidates of a stage overflow; another run of the search tries again."""
+        key = spec.scaler, spec.degree
+        self._rows = [row for row in self._rows if _stage_of(row) != key]
+        candidates = self._job.candidates(self._centers_of(spec))
+        rows = list(empty_rows(self._context, spec, candidates).values())
+        self._rows += [replace(row, overflow=True) for row in rows]
+        self._overflow = error
 
     def _report(self, rows: list[Row], best: int | None) -> None:
         """Report the best score of a stage, and of all stages so far."""
@@ -189,7 +197,7 @@ class _Search:
 
     def _keep(self, stage: Stage, best: Row) -> None:
         """Keep the Gram matrices for the refit of the best row so far, and estimate its time."""
-        scaler, degree = best.params["scaler"], best.params["degree"]
+        scaler, degree = _stage_of(best)
         self._refit_seconds = best.iterations * stage.sweep_seconds
         if self._job.calibration is not None:
             self._refit_seconds *= 2.0  # the models without a fold share its sweeps
@@ -224,10 +232,13 @@ class _Search:
         job.backend.fit_in(limit, shape, job.threads)
 
     def _most_centers(self) -> int:
-        job, found = self._job, self._context.prepared.found
-        specs = [job.map_spec(None, degree) for degree in job.degrees]
-        n = max(spec.resolve(self._context.source.n_features)[1] for spec in specs)
-        return n if found.candidates is None else min(n, max(len(found.candidates.keys), 1))
+        return max(self._centers_of(self._job.map_spec(None, s)) for s in self._job.degrees)
+
+    def _centers_of(self, spec: MapSpec) -> int:
+        """Return the number of centers of a feature map."""
+        scheme, n = spec.resolve(self._context.source.n_features)
+        rows = self._context.prepared.found.candidates
+        return n if scheme == "uniform" or rows is None else min(n, max(len(rows.keys), 1))
 
     def _bar(self) -> float:
         """Return the mean score below which candidates are eliminated at a rung."""
@@ -252,15 +263,16 @@ class _Search:
         checkpoint = self._context.fit.checkpoint
         if checkpoint is None:
             return
-        rows = [vars(row) | {"scores": list(row.scores)} for row in self._rows]
+        kept = [row for row in self._rows if not row.overflow]
+        rows = [vars(row) | {"scores": list(row.scores)} for row in kept]
         values: dict[str, Any] = {"done": self._done, "rows": rows, "kept": None}
         values["refit_seconds"] = self._refit_seconds
         arrays: dict[str, FloatArray] = {}
         if self._kept is not None:
             values["kept"] = [self._kept.scaler, self._kept.degree]
             arrays = {"G": self._kept.sums.G, "Aty": self._kept.sums.Aty}
-        checkpoint.save("search", arrays, values)
-        checkpoint.drop(f"*-{scaler}-{degree}-*")
+        if checkpoint.save("search", arrays, values):
+            checkpoint.drop(f"*-{scaler}-{degree}-*")
 
     def _restore(self) -> None:
         checkpoint = self._context.fit.checkpoint
@@ -274,6 +286,11 @@ class _Search:
         if values["kept"] is not None:
             scaler, degree = values["kept"]
             self._kept = Kept(scaler, degree, GramSums(arrays["G"], arrays["Aty"]))
+
+
+def _stage_of(row: Row) -> tuple[str | None, int]:
+    """Return the scaler and the degree of a row, which name its stage."""
+    return row.params["scaler"], row.params["degree"]
 
 
 def _fingerprint(job: SearchJob, prepared: Prepared, rounds: list[Round]) -> dict[str, Any]:

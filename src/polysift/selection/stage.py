@@ -19,7 +19,7 @@ from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift.features.scalers import needs_sketch
 from polysift.runtime.types import FloatArray
-from polysift.selection.candidates import Candidate, Outcome, Row
+from polysift.selection.candidates import Candidate, Outcome, Reading, Row
 from polysift.selection.halving import CANDIDATES_PER_SOLVER, SuccessiveHalving
 from polysift.selection.job import SearchJob
 from polysift.selection.scoring import HeldOutScorer
@@ -63,7 +63,8 @@ class SearchContext:
 
     def feature_map(self, spec: MapSpec) -> FeatureMap:
         """Return a feature map, learned from the survey."""
-        return build_feature_map(spec, self.prepared.found, self.source.dtype)
+        total_weight = self.prepared.data.total_weight()
+        return build_feature_map(spec, self.prepared.found, self.source.dtype, total_weight)
 
     def shape(self, n: int, fold_parts: int) -> Shape:
         """Return the shape of a fit with n centers, but for ``problems``."""
@@ -78,6 +79,30 @@ class SearchContext:
         return replace(shape, fold_parts=fold_parts)
 
 
+def empty_rows(
+    context: SearchContext, spec: MapSpec, candidates: list[Candidate]
+) -> dict[Reading, Row]:
+    """Return a row without scores for each candidate of a feature map, at each of its reads."""
+    common: dict[str, Any] = {"degree": spec.degree, "scaler": spec.scaler}
+    scheme, _ = spec.resolve(context.source.n_features)
+    if scheme != "given":
+        common["centers"] = scheme
+    return {
+        (candidate, read): Row(
+            common
+            | {
+                "n_centers": candidate.n,
+                "solver": candidate.solver,
+                "rho": candidate.rho,
+                "max_iter": read,
+            },
+            np.full(context.n_splits, np.nan),
+        )
+        for candidate in candidates
+        for read in candidate.reads
+    }
+
+
 class Stage:
     """The comparison of the candidates of one scaler and degree.
 
@@ -85,12 +110,8 @@ class Stage:
     ----------
     context : SearchContext
         The context of the search.
-    scaler : str or None
-        The scaler of all candidates.
-    degree : int
-        Their degree.
-    scheme : str
-        The scheme of their centers.
+    spec : MapSpec
+        The scaler, the degree and the centers of all candidates.
     feature_map : FeatureMap
         The feature map with the most centers.
     bar : float
@@ -111,34 +132,17 @@ class Stage:
     def __init__(
         self,
         context: SearchContext,
-        scaler: str | None,
-        degree: int,
-        scheme: str,
+        spec: MapSpec,
         feature_map: FeatureMap,
         bar: float,
         memory_limit: int,
     ) -> None:
         self._context, self._map, self._bar = context, feature_map, bar
+        scaler, degree = spec.scaler, spec.degree
         self._memory_limit = memory_limit
         self._name = f"-{scaler}-{degree}"
         self._candidates = context.job.candidates(feature_map.n_centers)
-        common: dict[str, Any] = {"degree": degree, "scaler": scaler}
-        if scheme != "given":
-            common["centers"] = scheme
-        self._row_of = {
-            (candidate, read): Row(
-                common
-                | {
-                    "n_centers": candidate.n,
-                    "solver": candidate.solver,
-                    "rho": candidate.rho,
-                    "max_iter": read,
-                },
-                np.full(context.n_splits, np.nan),
-            )
-            for candidate in self._candidates
-            for read in candidate.reads
-        }
+        self._row_of = empty_rows(context, spec, self._candidates)
         self.rows = list(self._row_of.values())
         self.sums: GramSums | None = None
         self.gram_seconds = self.sweep_seconds = 0.0

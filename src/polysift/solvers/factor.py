@@ -13,6 +13,7 @@ import numpy as np
 import scipy.linalg
 
 from polysift.engine.sums import GramSums
+from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.types import FloatArray
 
 RHO_FLOOR = 10.0
@@ -82,7 +83,7 @@ def factorise(G: FloatArray, ridge: Ridge, trace: float | None = None) -> Factor
     diagonal = G.diagonal().copy()
     trace = float(diagonal.sum()) if trace is None else trace
     if not np.isfinite(trace):
-        raise FloatingPointError(
+        raise FeatureOverflowError(
             "The Gram matrix overflows. Lower the degree, or scale the sample weights down."
         )
     floor = max(RHO_FLOOR * np.finfo(float).eps * trace, np.finfo(float).tiny)
@@ -97,7 +98,7 @@ def factorise(G: FloatArray, ridge: Ridge, trace: float | None = None) -> Factor
             rho *= 10.0
         else:
             return Factor(cholesky, rho, floor, rho > asked)
-    raise FloatingPointError(
+    raise FeatureOverflowError(
         "G + rho I has no Cholesky factor for any rho. Lower the degree, or set rho larger."
     )
 

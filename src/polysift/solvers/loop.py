@@ -8,12 +8,12 @@ the next point, the sweep returns loss and gradient there, and the update choose
 from __future__ import annotations
 
 from collections.abc import Sequence
-from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
 
 from polysift.engine.engine import SamplingEngine
+from polysift.runtime import clock
 from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor, OutOfTime
@@ -52,7 +52,7 @@ class Loop:
     report : bool
         Whether the monitor receives each iteration.
     since : float, optional
-        The ``perf_counter`` from which the history counts seconds; now by default.
+        The time, by ``clock.now``, from which the history counts seconds; now by default.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class Loop:
         if not self._restore():
             engine.begin(len(solvers))
         self._before = max((s.rows[-1]["seconds"] for s in solvers if s.rows), default=0.0)
-        self._began = perf_counter() if since is None else since
+        self._began = clock.now() if since is None else since
 
     def run(self, until: int | None = None, callback: IterationCallback | None = None) -> None:
         """Iterate until every solver has ended, or has had ``until`` iterations: Algorithm 1.
@@ -189,8 +189,8 @@ class Loop:
         rows = [solver.rows for solver in self.solvers]
         values = {"alive": self._active, "rows": rows, "status": words, "note": self.note}
         values["own"] = own
-        self._checkpoint.save(self._name, arrays, values)
-        self._engine.saved(self._checkpoint, self._name)
+        if self._checkpoint.save(self._name, arrays, values):
+            self._engine.saved(self._checkpoint, self._name)
 
     def _restore(self) -> bool:
         def state(values: dict[str, Any]) -> dict[str, Any]:
@@ -219,7 +219,7 @@ class Loop:
             solver.complete_history(self._seconds())
 
     def _seconds(self) -> float:
-        return self._before + perf_counter() - self._began
+        return self._before + clock.now() - self._began
 
 
 def _stacked(solvers: Sequence[Solver]) -> FloatArray:

@@ -15,6 +15,7 @@ import numpy as np
 from polysift.engine.engine import Engine
 from polysift.engine.problems import Problem
 from polysift.losses import Loss
+from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.types import FloatArray
 from polysift.solvers.factor import Factor, Ridge
 from polysift.solvers.result import HISTORY_COLUMNS, Result, Status, as_history
@@ -101,10 +102,10 @@ class Solver(ABC):
         return ""
 
     def result(self) -> Result:
-        """Return the result; raise FloatingPointError if coefficients are not finite."""
+        """Return the result; raise FeatureOverflowError if coefficients are not finite."""
         u = self.coefficients()
         if not np.isfinite(u).all():
-            raise FloatingPointError(
+            raise FeatureOverflowError(
                 "The iterations left the finite numbers. Lower the degree, or raise rho."
             )
         assert self.status is not None

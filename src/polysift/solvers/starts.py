@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from polysift.engine.backend import FitContext
 from polysift.engine.engine import Engine, FullEngine
 from polysift.engine.sums import GramSums
+from polysift.runtime import clock
 from polysift.runtime.types import FloatArray
 from polysift.solvers.factor import factored
 from polysift.solvers.loop import IterationCallback, Loop
@@ -100,7 +100,7 @@ def solve(
         The score of each row by the solver without its fold; empty if there are no folds. It takes
         one more pass, also after the time limit.
     """
-    began = perf_counter()
+    began = clock.now()
     solvers = start.solvers(engine, settings, [None, *range(n_folds)], context)
     loop = Loop(
         engine,

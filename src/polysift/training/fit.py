@@ -48,7 +48,8 @@ class Prepared:
     counts : ndarray of shape (classes,)
         The sum of the rows' own weights in each class.
     weights : ndarray of shape (m,) or None
-        The rows' own weights, if any, and if they were gathered.
+        The rows' own weights, if any, and if they were gathered: multiplicities, or relative to
+        the mean over all rows, which is thus the same for every fold.
     found : Survey
         The results of the survey, without the labels.
     digests : tuple of str
@@ -90,7 +91,8 @@ def prepare(
     if questions.gather:
         codes = np.concatenate([encoding.codes(part) for part in parts])
         if parts[0].weights is not None:
-            own = np.concatenate([part.weights for part in parts if part.weights is not None])
+            given = np.concatenate([part.weights for part in parts if part.weights is not None])
+            own = encoding.own_weights(given)
         weights = encoding.weights(own, codes)
     n_classes = len(encoding.classes)
     data = TrainingSet(source, codes, n_classes, weights, encoding=encoding)
@@ -209,9 +211,10 @@ def _feature_map(
     source: DataSource, job: Job, prepared: Prepared, warm: WarmStart | None
 ) -> FeatureMap:
     """Return the feature map: learned from the survey, or that of a warm start."""
+    total_weight = prepared.data.total_weight()
     if warm is None:
-        return build_feature_map(job.spec, prepared.found, source.dtype)
-    refuse_overflow(warm.feature_map, prepared.found.statistics, source.dtype)
+        return build_feature_map(job.spec, prepared.found, source.dtype, total_weight)
+    refuse_overflow(warm.feature_map, prepared.found.statistics, source.dtype, total_weight)
     return warm.feature_map
 
 

@@ -214,7 +214,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
 
 
 def warn_about(estimator: Any, result: Result, stacklevel: int) -> None:
-    """Issue the warnings of a fit; no other part of a fit warns."""
+    """Issue the warnings of a fit; else only a checkpoint that cannot be written warns."""
     if result.rho_raised:
         least = RHO_FLOOR * np.finfo(float).eps * estimator.n_centers_
         warnings.warn(

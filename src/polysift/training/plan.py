@@ -7,7 +7,6 @@ its memory and time, without running it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from polysift.engine.sampling import FIRST_ROWS_PER_CENTER, Sample, sample_of, s
 from polysift.features.feature_map import MapSpec, build_feature_map
 from polysift.features.scalers import needs_sketch
 from polysift.features.survey import checked_labels, survey
+from polysift.runtime import clock
 from polysift.runtime.parallel import Pool, Span, block_spans, shard_spans, single_threaded_blas
 from polysift.runtime.types import FloatArray
 from polysift.solvers.newton import ROUGH_TOLERANCE
@@ -314,9 +314,9 @@ def _seconds_per_row(
     data = _random_data(shape, n_shards, dtype)
     rows = data.source.n_rows
     with single_threaded_blas(), Pool(execution.threads, execution.in_flight) as pool:
-        began = perf_counter()
+        began = clock.now()
         found = survey(data.source, spec.questions(shape.features, labels=False), pool)
-        surveyed = perf_counter()
+        surveyed = clock.now()
         feature_map = build_feature_map(spec, found, dtype)
         engine = LocalEngine(data, feature_map, pool, execution)
         engine.begin(shape.problems)
@@ -329,20 +329,20 @@ def _seconds_per_row(
         # over kept features.
         for _ in range(2 if execution.keep_features else 1):
             engine.sweep(problems, u)
-        warm = perf_counter()
+        warm = clock.now()
         engine.sweep(problems, u)
-        swept = perf_counter()
+        swept = clock.now()
         engine.gram()
-        done = perf_counter()
+        done = clock.now()
     return (surveyed - began) / rows, (done - swept) / rows, (swept - warm) / rows
 
 
 def _reading_seconds(source: DataSource) -> float:
     """Return the seconds of reading all rows once, estimated from the first two shards."""
     spans = source.shards()[:2]
-    began = perf_counter()
+    began = clock.now()
     rows = sum(source.rows(part).shape[0] for part in source.stream(spans))
-    seconds = perf_counter() - began
+    seconds = clock.now() - began
     # A unit larger than the shards was decoded whole, with rows of other shards.
     decoded = min(max(rows, source.first_unit), source.n_rows)
     return seconds * source.n_rows / max(decoded, 1)

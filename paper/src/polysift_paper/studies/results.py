@@ -170,5 +170,5 @@ def table_text(rows: Sequence[Row]) -> str:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file, whole or not at all."""
-    with replacing(path) as partial:
-        partial.write_bytes(content)
+    with replacing(path) as file:
+        file.write(content)

@@ -18,7 +18,7 @@ from polysift.engine.budget import free_memory
 MEMORY_SHARE = 0.8
 """How much of the memory that is free a process may take."""
 
-GRACE_SECONDS = 5.0
+GRACE_SECONDS = 60.0
 """Seconds for a process to end by itself."""
 
 
