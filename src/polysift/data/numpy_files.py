@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import zipfile
 from dataclasses import replace
@@ -44,7 +45,7 @@ def open_npz(found: FoundFiles, options: OpenOptions) -> DataSource:
         for name in (y_name, roles.weight)
     )
     chosen = _matrix_name(path, arrays)
-    X = arrays[chosen].reshape(len(arrays[chosen]), -1)
+    X = arrays[chosen].reshape(len(arrays[chosen]), math.prod(arrays[chosen].shape[1:]))
     for name, values in ((y_name, labels), (roles.weight, weights)):
         if values is not None and values.shape != (len(X),):
             raise ValueError(

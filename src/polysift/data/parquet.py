@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from polysift.data.arrow import Unit, arrow_source, load_pyarrow
+from polysift.data.arrow import Unit, arrow_source, load_pyarrow, table_units
 from polysift.data.formats import OpenOptions
 from polysift.data.locations import FoundFiles
 from polysift.data.source import DataSource, decoding
@@ -25,6 +25,8 @@ def open_parquet(found: FoundFiles, options: OpenOptions) -> DataSource:
             raise ValueError(_schema_difference(names[0], schema, name, present))
         schema = schema or present
         units += _row_groups(fragment, name)
+    if not units and schema is not None:  # messages name the file all the same
+        units = table_units(schema.empty_table(), names[0])
     return arrow_source(units, schema, options.roles)
 
 

@@ -98,7 +98,7 @@ class NpzTarget(Target):
             if rng.random() < 0.3:
                 members[name] = mutated_npy(rng, members[name])
         if rng.random() < 0.1:
-            odd = ("../x.npy", "/x.npy", "X", ".npy", "X.npy", "a\n.npy", "deep/X.npy")
+            odd = ("../x.npy", "/x.npy", ".npy", "X.npy", "a\n.npy", "deep/X.npy")
             members[rng.choice(odd)] = _array(rng)
         if rng.random() < 0.1:
             members.pop(rng.choice(list(members)))
@@ -134,8 +134,8 @@ class NpzTarget(Target):
                 {"data.npz": zipped({"X.npy": npy(header[:-3], b"")}, zipfile.ZIP_DEFLATED)}
             ),
             "the same name twice": Case({"data.npz": _twice("X.npy", good)}),
-            "a hundred megabytes of zeros": Case(
-                {"data.npz": zipped({"X.npy": npy(header, bytes(100 << 20))}, zipfile.ZIP_DEFLATED)}
+            "eight megabytes of zeros": Case(
+                {"data.npz": zipped({"X.npy": npy(header, bytes(8 << 20))}, zipfile.ZIP_DEFLATED)}
             ),
         }
 

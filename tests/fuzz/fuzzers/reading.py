@@ -11,7 +11,8 @@ import numpy as np
 from fuzzers.cases import Case, Finding, require
 
 PARAMETERS = ("delimiter", "column_types", "n_features", "target", "weight", "columns", "drop")
-"""An error names the file, or one of these."""
+"""An error names the file, or one of these. A file that asks for more memory than there is may
+raise a MemoryError at once, which names it, too; memory that is taken is found in the child."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ def read(case: Case, folder: Path) -> Rows | None:
     name = next(iter(case.files))
     try:
         rows = _rows(folder / name, case.options)
-    except (ValueError, OSError) as error:
+    except (MemoryError, OSError, ValueError) as error:
         text = str(error)
         named = name in text or any(word in text for word in PARAMETERS if word in case.options)
         require(named, f"the message does not name the file: {type(error).__name__}: {text}")
