@@ -461,7 +461,15 @@ def test_npz_corners(tmp_path):
             open_data(tmp_path / "a.npz", columns=columns)
     assert open_data(tmp_path / "a.npz", columns=[2, 0]).n_features == 2
     np.savez_compressed(tmp_path / "none.npz", X=np.ones((0, 3, 2)))
-    assert open_data(tmp_path / "none.npz").n_features == 6, "a fit says that there are no rows"
+    with pytest.raises(ValueError, match=r"none.npz: X holds no numbers: its shape is \(0, 3, 2\)"):
+        open_data(tmp_path / "none.npz")
+
+
+def test_no_rows_of_many_columns(tmp_path):
+    """A name for each would take gigabytes."""
+    np.save(tmp_path / "wide.npy", np.ones((0, 2**40)))
+    with pytest.raises(ValueError, match=r"wide.npy holds no numbers: its shape is \(0, 109951"):
+        open_data(tmp_path / "wide.npy")
 
 
 def test_a_constant_target_is_named(frame, tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import warnings
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -45,6 +46,11 @@ def _array(rng: Random, shape: tuple[int, ...] | None = None) -> bytes:
     return file.getvalue()
 
 
+def _options(rng: Random, columns: Sequence[Any]) -> dict[str, Any]:
+    """Return roles of columns; most often there are no weights."""
+    return {"target": rng.choice(columns), "weight": rng.choice((*[None] * 20, *columns))}
+
+
 class NpyTarget(Target):
     """``.npy`` files."""
 
@@ -56,9 +62,7 @@ class NpyTarget(Target):
         content = _array(rng)
         if rng.random() < 0.8:
             content = mutated_npy(rng, content)
-        return Case(
-            {"data.npy": content}, {"target": rng.choice((None, None, 0, 2, -1, "1", 10**30))}
-        )
+        return Case({"data.npy": content}, _options(rng, (None, None, 0, 2, -1, "1", 10**30)))
 
     def usual(self) -> list[dict[str, Any]]:
         """Return files with and without labels."""
@@ -71,9 +75,9 @@ class NpyTarget(Target):
             return REFUSED
         (name,) = case.files
         theirs = np.load(folder / name, allow_pickle=False)
-        if case.options.get("target") is not None:
-            position = int(case.options["target"]) % theirs.shape[1]
-            theirs = np.delete(theirs, position, axis=1)
+        roles = [case.options.get(role) for role in ("target", "weight")]
+        used = [int(role) % theirs.shape[1] for role in roles if role is not None]
+        theirs = np.delete(theirs, used, axis=1)
         _compare(theirs, rows)
         return ACCEPTED
 
@@ -105,7 +109,7 @@ class NpzTarget(Target):
         content = zipped(members, rng.choice((zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)))
         if rng.random() < 0.4:
             content = mutated(rng, content)
-        return Case({"data.npz": content}, {"target": rng.choice((None, None, "y", "X", "x"))})
+        return Case({"data.npz": content}, _options(rng, (None, None, "y", "X", "x")))
 
     def check(self, case: Case, folder: Path) -> str:
         """Read it; numpy reads the same numbers, or nothing."""

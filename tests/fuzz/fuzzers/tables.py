@@ -74,7 +74,10 @@ class _TableTarget(Target):
         content = self._written(rng, _table(rng, self.forged_words))
         if rng.random() < 0.6:
             content = mutated(rng, content)
-        return Case({self.file: content}, {"target": rng.choice((None, "y", "y", "y", 0))})
+        options = {"target": rng.choice((None, "y", "y", "y", 0))}
+        if rng.random() < 0.1:
+            options["weight"] = rng.choice(("a", "b", 0, ""))
+        return Case({self.file: content}, options)
 
     def usual(self) -> list[dict[str, Any]]:
         """Return files with and without labels."""
@@ -85,7 +88,7 @@ class _TableTarget(Target):
         rows = read(case, folder)
         if rows is None:
             return REFUSED
-        _compare(self._read(folder / next(iter(case.files))), rows, case.options.get("target"))
+        _compare(self._read(folder / next(iter(case.files))), rows, case.options)
         return ACCEPTED
 
     def _written(self, rng: Random, table: Any) -> bytes:
@@ -95,17 +98,14 @@ class _TableTarget(Target):
         raise NotImplementedError
 
 
-def _compare(table: Any, rows: Rows, target: Any) -> None:
+def _compare(table: Any, rows: Rows, options: dict[str, Any]) -> None:
     """Raise a finding if a column that was read is not valid, or holds other numbers."""
     import pyarrow as pa
 
-    labelled = (
-        None
-        if target is None
-        else (target if isinstance(target, int) else table.column_names.index(target))
-    )
-    features = [j for j in range(table.num_columns) if j != labelled]
-    for j in [*features, *([] if labelled is None else [labelled])]:
+    roles = [options.get(role) for role in ("target", "weight")]
+    used = [_position(table, role) for role in roles if role is not None]
+    features = [j for j in range(table.num_columns) if j not in used]
+    for j in range(table.num_columns):
         try:
             table.column(j).validate(full=True)
         except pa.ArrowInvalid as error:
@@ -116,8 +116,12 @@ def _compare(table: Any, rows: Rows, target: Any) -> None:
         theirs = column.to_numpy().astype(rows.X.dtype)
         same = np.array_equal(theirs, rows.X[:, k], equal_nan=True)
         require(same, f"pyarrow reads other numbers: {theirs} there, {rows.X[:, k]} here")
-    if labelled is not None:
+    if rows.labels is not None:
         require(len(table) == len(rows.labels), f"there are {len(rows.labels)} labels")
+
+
+def _position(table: Any, column: Any) -> int:
+    return column if isinstance(column, int) else table.column_names.index(column)
 
 
 class ArrowTarget(_TableTarget):

@@ -44,7 +44,7 @@ class CsvTarget(Target):
         if rng.random() < 0.4:
             content = mutated(rng, content, [_csv(rng)], WORDS)
         name, content = _compressed(rng, "data.csv", content)
-        options = {"target": rng.choice((None, "y", 0, 1, -1, "0"))}
+        options = {"target": rng.choice((None, "y", "y", -1, -1, -1, 0, "0"))}
         for key, values in (
             ("header", (True, False)),
             ("delimiter", (",", ";", "\t", " ", '"', "\n", "é")),
