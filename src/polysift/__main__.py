@@ -8,6 +8,9 @@ import sys
 def main() -> None:
     """Run the command line, or say what it needs."""
     try:
+        from polysift.runtime.terminal import escape_output
+
+        escape_output()  # also what Python prints when a command ends by an error that is a bug
         from polysift.cli.app import app
     except ModuleNotFoundError as error:
         if error.name not in ("typer", "rich"):

@@ -10,6 +10,8 @@ import pytest
 from clusters import K, M, N, Shaky, engines, equal
 from polysift.cluster import held_rows
 from polysift.cluster.backend import ClusterBackend
+from polysift.cluster.partitions import Partition
+from polysift.cluster.scheduler import Scheduler
 from polysift.data.source import ArraySource
 from polysift.engine.budget import Execution, Shape, peak_bytes
 from polysift.engine.problems import Problem
@@ -18,6 +20,7 @@ from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import learn_scaler
 from polysift.features.statistics import column_statistics
 from polysift.runtime.checkpoints import Checkpoint
+from polysift.runtime.progress import Monitor, OutOfTime
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +124,28 @@ class TestBudget:
         with pytest.raises(MemoryError, match="in this process"):
             backend.fit_in(10**9, replace(shape, problems=2000), 1)
         assert backend._size == before
+
+
+class Forgetting(Shaky):
+    """A cluster that remembers what is no longer wanted."""
+
+    def __init__(self):
+        super().__init__()
+        self.forgotten = []
+
+    def forget(self, refs):
+        self.forgotten += refs
+
+
+def test_results_that_are_no_longer_wanted_are_discarded_at_once():
+    """Also while the exception, whose traceback holds all frames, is alive."""
+    cluster = Forgetting()
+    partitions = [Partition([(k, k + 1)], k, [(k, k + 1)], k) for k in range(6)]
+    scheduler = Scheduler(cluster, partitions, Monitor(1e-9))
+    cluster.get = lambda ref, check: ref  # whatever the time
+    results = scheduler.run("phase", range(6), lambda i: [("ref", i)], lambda i, lost: "")
+    with pytest.raises(OutOfTime) as caught:
+        for _ in results:
+            pass
+    assert caught.value.__traceback__ is not None
+    assert cluster.forgotten == [("ref", 1), ("ref", 2), ("ref", 3)]

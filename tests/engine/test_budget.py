@@ -12,7 +12,6 @@ SCRIPT = """
 import sys
 import numpy as np
 from polysift import FPCClassifier
-from clocks import GUARD
 from polysift.runtime.memory import peak_memory
 
 rng = np.random.default_rng(0)

@@ -17,6 +17,7 @@ pytest.importorskip("pyarrow")
 import pandas as pd
 import pyarrow.parquet as pq
 import scipy.sparse as sp
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from clusters import Shaky
 from polysift import FPCClassifier, FPCClassifierCV, RayCluster, load, open_data, save
@@ -25,9 +26,10 @@ from polysift.cluster.tasks import process_partition
 from polysift.data.source import ArraySource
 from polysift.engine.backend import LocalBackend
 from polysift.estimators import prediction_files
+from polysift.estimators.fitted import feature_map_of
 from polysift.estimators.prediction_files import FolderTask, is_folder, open_file, write_error
 from polysift.runtime.outputs import check_output_folder, part_name, replacing, replacing_folder
-from polysift.runtime.progress import Monitor
+from polysift.runtime.progress import Monitor, OutOfTime
 
 M, SHARDS = 30_000, 15
 
@@ -608,3 +610,41 @@ class TestCommand:
 
 def test_a_folder_is_checked_as_a_path(tmp_path):
     assert check_output_folder(tmp_path / "new", overwrite=False) == tmp_path / "new"
+
+
+def blas_threads():
+    return [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="files have no size limit here")
+@pytest.mark.parametrize("name", ["out.csv", "out.parquet", "out"])
+def test_a_failure_leaves_no_limit_of_threads_behind(clf, rows, tmp_path, name):
+    """Also while the exception, whose traceback holds all frames, is alive."""
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with threadpool_limits(2, user_api="blas"):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))
+        try:
+            with pytest.raises(OSError, match=f"could not be written to .*{name}") as caught:
+                clf.predict_to(rows, tmp_path / name)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert caught.value.__traceback__ is not None
+        assert set(blas_threads()) == {2}
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_consumer_that_stops_leaves_no_limit_of_threads_behind(clf, rows, tmp_path):
+    task = FolderTask(clf_predictor(clf), tmp_path, tmp_path / "out", SHARDS)
+    with threadpool_limits(2, user_api="blas"), Monitor(1e-9) as monitor:
+        with pytest.raises(OutOfTime) as caught:
+            LocalBackend().process_shards("prediction", ArraySource(rows), task, 1, monitor)
+        assert caught.value.__traceback__ is not None
+        assert set(blas_threads()) == {2}
+
+
+def clf_predictor(clf):
+    return prediction_files.Predictor(
+        feature_map_of(clf), clf.coef_, clf.classes_, scores=True, calibrator=None
+    )

@@ -19,6 +19,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from polysift.runtime.terminal import escaped, escaping_output, safe_console
+
 UNUSABLE, USAGE, INTERRUPTED = 1, 2, 130
 """Exit codes: the data or the model cannot be used, the command is wrong, Ctrl-C."""
 
@@ -61,7 +63,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         state["debug"] |= debug
         _escape_unprintable()
         try:
-            with _shown_warnings():
+            with escaping_output(), _shown_warnings():
                 command(**options)
         except WrongUsage as error:
             _fail(error, USAGE)
@@ -90,6 +92,7 @@ def _fail(error: BaseException, code: int) -> None:
 def _escape_unprintable() -> None:
     """Escape characters that the encoding of the terminal lacks, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
+        stream = getattr(stream, "rich_proxied_file", stream)
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
 
@@ -134,7 +137,8 @@ def _shown_warnings() -> Iterator[None]:
 
 def errors() -> Console:
     """Return the console of standard error."""
-    return Console(stderr=True, highlight=False)
+    console: Console = safe_console(stderr=True)
+    return console
 
 
 def say(label: str, message: str, style: str) -> None:
@@ -173,7 +177,7 @@ def plain(value: Any) -> Any:
 
 def show_facts(facts: Sequence[tuple[str, str]]) -> None:
     """Print names and values to standard output; in a pipe, one line each."""
-    out = Console(highlight=False)
+    out = safe_console()
     if not out.is_terminal:  # lines that are split cannot be searched for
         width = max(len(name) for name, _ in facts)
         print(*(f"{name:<{width}}  {value}" for name, value in facts), sep="\n", flush=True)
@@ -182,7 +186,7 @@ def show_facts(facts: Sequence[tuple[str, str]]) -> None:
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
     for name, value in facts:
-        table.add_row(name, Text(value))
+        table.add_row(name, _cell(value))
     out.print(table)
 
 
@@ -195,13 +199,18 @@ def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]
     """Print a table to standard output; all columns but the first are numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     for i, name in enumerate(columns):
-        table.add_column(Text(name), justify="left" if i == 0 else "right", overflow="fold")
+        table.add_column(_cell(name), justify="left" if i == 0 else "right", overflow="fold")
     for row in rows:
-        table.add_row(*map(Text, row))
-    out = Console(highlight=False)
+        table.add_row(*map(_cell, row))
+    out = safe_console()
     if not out.is_terminal:
         out.width = PIPE_WIDTH
     out.print()
     if title:
         out.print(Text(title, style="bold"))
     out.print(table)
+
+
+def _cell(text: str) -> Text:
+    """Return text for a table, whose columns are as wide as what is shown."""
+    return Text(escaped(text))

@@ -6,6 +6,8 @@ plugin that is broken, or takes long to import, does not disturb the other comma
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -13,6 +15,7 @@ import typer
 from typer.core import TyperGroup
 
 from polysift.cli.console import guarded
+from polysift.runtime.terminal import escaped
 
 GROUP = "polysift.commands"
 
@@ -24,6 +27,10 @@ REPRODUCE_MISSING = (
 )
 
 
+USAGE_ERROR: Any = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
+"""What typer reports by itself; newer versions have a copy of click, and thus of this."""
+
+
 class CommandGroup(TyperGroup):
     """The commands of this package, and after them those of plugins, which cannot replace them."""
 
@@ -33,10 +40,30 @@ class CommandGroup(TyperGroup):
         added = {REPRODUCE, *entry_points(group=GROUP).names}
         return [*own, *sorted(added - set(own))]
 
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        """Parse the options before the command."""
+        with _escaped_usage():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Parse the arguments of the command, and run it."""
+        with _escaped_usage():
+            return super().invoke(ctx)
+
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Return the command of a name, or None."""
         own = super().get_command(ctx, cmd_name)
         return _plugin_command(cmd_name) if own is None else own
+
+
+@contextmanager
+def _escaped_usage() -> Iterator[None]:
+    """Escape the messages of typer, which quote arguments: a shell puts names of files there."""
+    try:
+        yield
+    except USAGE_ERROR as error:
+        error.message = escaped(error.message)
+        raise
 
 
 def _plugin_command(name: str) -> Any:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from typing import Any, Protocol
 
 from polysift.cluster.partitions import Partition
@@ -107,8 +108,9 @@ class Scheduler:
             again; returns what else must be done again, for the log.
         """
         rows = [self._partitions[i].n_rows for i in numbers]
-        parts = zip(rows, self._in_order(phase, numbers, submit, recover), strict=True)
-        yield from self._monitor.watch(phase, sum(rows), parts)
+        with closing(self._in_order(phase, numbers, submit, recover)) as results:
+            parts = zip(rows, results, strict=True)
+            yield from self._monitor.watch(phase, sum(rows), parts)
 
     def _in_order(
         self,
@@ -116,7 +118,7 @@ class Scheduler:
         numbers: Sequence[int],
         submit: Callable[[int], list[Ref]],
         recover: Callable[[int, LostError], str],
-    ) -> Iterator[tuple[int, list[Ref], Any]]:
+    ) -> Generator[tuple[int, list[Ref], Any]]:
         waiting: deque[tuple[int, list[Ref]]] = deque()
         in_flight = 2 * self._cluster.workers  # no worker is idle, and few results wait at a time
         left = iter(numbers)

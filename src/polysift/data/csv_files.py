@@ -289,7 +289,7 @@ def _convert(table: CsvTable, plan: _CsvPlan, folder: TemporaryFolder) -> Parsed
         for batch in _batches(table, plan):
             _refuse_missing(table, plan, batch, n_rows)
             columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns[:d]]
-            np.column_stack(columns).astype(float, copy=False).tofile(out)
+            out.write(np.column_stack(columns).astype(float, copy=False).data)
             if plan.target is not None:
                 _add_labels(labels, batch.column(d))
             if plan.weight is not None:

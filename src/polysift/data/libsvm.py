@@ -184,7 +184,7 @@ class _Writer:
             )
         for name, array in (("data", rows.data), ("indices", rows.indices.astype(np.int32))):
             with (self.folder / f"{name}.raw").open("ab") as out:
-                array.tofile(out)
+                out.write(array.data)  # tofile does not see all that fails
         self.ends.append(self.n_stored + rows.indptr[1:].astype(np.int64))
         self.n_rows += rows.shape[0]
         self.n_stored += rows.nnz
@@ -215,8 +215,8 @@ class _Writer:
             raw.rename(final)
         else:
             with raw.open("rb") as source, final.open("wb") as out:
-                while len(block := np.fromfile(source, stored, BLOCK_BYTES // 8)):
-                    (block - shift).astype(kind).tofile(out)
+                while content := source.read(BLOCK_BYTES):
+                    out.write((np.frombuffer(content, stored) - shift).astype(kind).data)
             raw.unlink()
         # An empty file cannot be mapped.
         return (

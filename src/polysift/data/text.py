@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import ArraySource, DataSource
+from polysift.runtime.failures import naming
 from polysift.runtime.outputs import TemporaryFolder
 from polysift.runtime.types import Block, FloatArray
 
@@ -81,7 +82,7 @@ def temporary_folder() -> Iterator[TemporaryFolder]:
         yield folder
     except BaseException as error:
         folder.remove()
-        if type(error) is OSError:  # errors of the file that is read have classes of their own
+        if type(error) is OSError and error.filename is None:  # not of the file that is read
             raise OSError(
                 error.errno,
                 f"Temporary files could not be written to {folder.path.parent}: {error}. Free "
@@ -96,7 +97,8 @@ def reading(path: Path) -> Iterator[None]:
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {str(path)!r}. Check the path.")
     try:
-        yield
+        with naming(path):
+            yield
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text ({error}). Save it as UTF-8 first.") from error
     except (EOFError, OSError, zlib.error) as error:

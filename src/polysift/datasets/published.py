@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
@@ -163,6 +163,8 @@ def _blocks(path: Path, layout: Layout, columns: Sequence[int], dtype: Any) -> I
         raise DatasetError(
             f"{path}, line {lines.number:,}: {said}. Correct or replace the file."
         ) from error
+    finally:
+        lines.close()
     if done == 0:
         between = "white space" if layout.delimiter is None else repr(layout.delimiter)
         raise DatasetError(f"{path} holds no rows of numbers with {between} between them.")
@@ -183,7 +185,11 @@ class _FileLines:
     def __next__(self) -> str:
         return next(self._rows)
 
-    def _read(self, path: Path, layout: Layout) -> Iterator[str]:
+    def close(self) -> None:
+        """Close the file."""
+        self._rows.close()
+
+    def _read(self, path: Path, layout: Layout) -> Generator[str]:
         opener: Any = gzip.open if path.suffix == ".gz" else open
         with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
             head = True

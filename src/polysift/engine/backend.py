@@ -10,8 +10,8 @@ sums over the shards of ``DataSource.shards()`` are always added in the tree of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -34,7 +34,7 @@ class ShardTask(Protocol):
     does so when a worker seems to be lost.
     """
 
-    def __call__(self, source: DataSource, first_shard: int, threads: int) -> Iterable[int]:
+    def __call__(self, source: DataSource, first_shard: int, threads: int) -> Generator[int]:
         """Process the shards of a source; yield the number of rows of each, in order.
 
         The source holds all rows or those of neighbouring shards (``DataSource.cut``);
@@ -219,9 +219,9 @@ class LocalBackend:
         self, phase: str, source: DataSource, task: ShardTask, threads: int, monitor: Monitor
     ) -> None:
         """Run a task on all shards of a source, as one task over all rows."""
-        done = ((rows, None) for rows in task(source, 0, threads))
-        for _ in monitor.watch(phase, source.n_rows, done):
-            pass
+        with closing(task(source, 0, threads)) as done:
+            for _ in monitor.watch(phase, source.n_rows, ((rows, None) for rows in done)):
+                pass
 
 
 LOCAL = LocalBackend()

@@ -219,16 +219,16 @@ def new_state(shape: tuple[int, int], spill: bool) -> FloatArray:
     """Return a state of ones, in memory or in an unnamed temporary file."""
     if not spill or 0 in shape:
         return np.ones(shape)
-    with tempfile.TemporaryFile(prefix="polysift-") as file:
-        try:  # written, not only mapped: a full disk raises here, but would crash a mapped write
+    try:  # written, not only mapped: a full disk raises here, but would crash a mapped write
+        with tempfile.TemporaryFile(prefix="polysift-") as file:
             for lo, hi in block_spans((0, shape[0]), 2**16):
                 file.write(np.ones((hi - lo, shape[1])).data)
             file.flush()
-        except OSError as error:
-            raise OSError(
-                error.errno,
-                f"The per-row state ({shape[0] * shape[1] * 8:,} bytes) could not be written to "
-                f"{tempfile.gettempdir()}: {error}. Free space there, point TMPDIR elsewhere, or "
-                "raise memory_limit.",
-            ) from error
-        return np.memmap(file, dtype=float, mode="r+", shape=shape)
+            return np.memmap(file, dtype=float, mode="r+", shape=shape)
+    except OSError as error:
+        raise OSError(
+            error.errno,
+            f"The per-row state ({shape[0] * shape[1] * 8:,} bytes) could not be written to "
+            f"{tempfile.gettempdir()}: {error}. Free space there, point TMPDIR elsewhere, or "
+            "raise memory_limit.",
+        ) from error

@@ -28,7 +28,7 @@ from polysift.estimators.fitted import (
     with_callbacks,
 )
 from polysift.estimators.prediction_files import Predictor, check_predictions, write_predictions
-from polysift.runtime.parallel import usable_jobs
+from polysift.runtime.parallel import Span, usable_jobs
 from polysift.runtime.parameters import check_n_jobs
 from polysift.runtime.types import FloatArray
 from polysift.solvers.result import Result
@@ -463,8 +463,12 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             check_is_fitted(self)
         source = rows_source(self, X, reset=False)
         out = np.empty((source.n_rows, len(self.coef_)))
-        for span, scores in scores_by_shard(self, source, lambda span, _, found: (span, found)):
+
+        def fill(span: Span, _: Any, scores: FloatArray) -> None:
             out[span[0] : span[1]] = scores
+
+        for _ in scores_by_shard(self, source, fill):
+            pass
         return out
 
     def _warm_start(self, classes: Any) -> WarmStart:

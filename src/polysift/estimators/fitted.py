@@ -7,7 +7,8 @@ has from version 1.9; with older versions there are none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -110,10 +111,11 @@ def scores_by_shard(
     finish: Callable[[Span, Any, FloatArray], R],
     *,
     show: bool = False,
-) -> Iterator[R]:
+) -> Generator[R]:
     """Yield ``finish(span, part, scores)`` of a fitted classifier, shard by shard.
 
-    ``show`` is whether to show progress.
+    Whoever may stop before its end closes it, as ``score_shards``. ``show`` is whether to show
+    progress.
     """
     n_jobs = check_n_jobs(model.n_jobs)
     # Counting the cores would take longer than little work.
@@ -124,7 +126,7 @@ def scores_by_shard(
         yield from results
         return
     counts = (end - start for start, end in source.shards())
-    with Monitor(show=True) as monitor:
+    with closing(results), Monitor(show=True) as monitor:
         yield from monitor.watch("prediction", source.n_rows, zip(counts, results, strict=True))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,9 +22,10 @@ def score_shards(
     coef: FloatArray,
     n_threads: int,
     finish: Callable[[Span, Any, FloatArray], R],
-) -> Iterator[R]:
+) -> Generator[R]:
     """Yield ``finish(span, part, scores)`` for each shard in order; threads call it.
 
+    It holds threads, and BLAS on one thread, so whoever may stop before its end closes it.
     ``coef`` is (K, n). Features are float64 also for float32 rows: coefficients can be large and
     cancel, and the scores of a row should not depend on how it is stored.
     """

@@ -9,8 +9,8 @@ appears when everything is written, or not at all.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from platform import node
@@ -108,7 +108,7 @@ class Predictor:
 
     def map_shards(
         self, source: DataSource, n_threads: int, finish: Callable[[Span, Predictions], R]
-    ) -> Iterator[R]:
+    ) -> Generator[R]:
         """Yield ``finish(span, predictions)`` for each shard in order; threads call it."""
 
         def predict(span: Span, _part: Any, scores: FloatArray) -> R:
@@ -140,7 +140,7 @@ class FolderTask:
     output: Path
     n_files: int
 
-    def __call__(self, source: DataSource, first_shard: int, threads: int) -> Iterator[int]:
+    def __call__(self, source: DataSource, first_shard: int, threads: int) -> Generator[int]:
         """Write the files of a source's shards; yield the rows of each."""
         if not self.folder.is_dir():
             raise FileNotFoundError(
@@ -223,9 +223,9 @@ def _write_file(
     def with_rows(span: Span, predictions: Predictions) -> tuple[int, Predictions]:
         return span[1] - span[0], predictions
 
-    shards = predictor.map_shards(source, n_threads, with_rows)
-    with open_file(output, predictor.classes) as writer:
-        for predictions in monitor.watch("prediction", source.n_rows, shards):
+    shards = closing(predictor.map_shards(source, n_threads, with_rows))
+    with shards as parts, open_file(output, predictor.classes) as writer:
+        for predictions in monitor.watch("prediction", source.n_rows, parts):
             writer.write(predictions)
 
 

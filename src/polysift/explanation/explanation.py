@@ -26,6 +26,7 @@ from polysift.explanation.variances import Importance, term_spreads
 from polysift.features.monomials import Polynomial
 from polysift.features.scalers import scaler_from_dict
 from polysift.runtime.parallel import block_spans, single_threaded_blas
+from polysift.runtime.terminal import escaped
 from polysift.runtime.types import FloatArray
 
 BLOCK_ROWS = 4096
@@ -290,7 +291,7 @@ class Explanation:
         return f"<Explanation: degree {self.model.degree_}, {size}, over {self.reference.name}>"
 
     def __str__(self) -> str:
-        return "\n\n".join([*map(as_text, tables_of(self)), "\n".join(notes_of(self))])
+        return "\n\n".join([*map(as_text, tables_of(self)), escaped("\n".join(notes_of(self)))])
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"

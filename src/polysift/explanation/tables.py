@@ -9,6 +9,7 @@ import numpy as np
 
 from polysift.explanation.variances import Importance
 from polysift.features.monomials import Polynomial
+from polysift.runtime.terminal import escaped
 from polysift.runtime.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -150,9 +151,10 @@ def term_table(entries: Entries, *, classes: bool) -> Table:
 def as_text(table: Table) -> str:
     """Return a table as lines of text; all columns but the first are numbers."""
     title, heads, rows = table
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    shown = [[escaped(text) for text in row] for row in (heads, *rows)]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
     lines = [title]
-    for first, *others in [heads, *rows]:
+    for first, *others in shown:
         cells = (text.rjust(width) for text, width in zip(others, widths[1:], strict=True))
         lines.append("  ".join([first.ljust(widths[0]), *cells]).rstrip())
     return "\n".join(lines)

@@ -29,6 +29,7 @@ from polysift.persistence.archive import ArchiveReader, ModelFile, ModelFileErro
 from polysift.persistence.plain import Encoder, NotPlainError, NotSaved, decode
 from polysift.persistence.validation import check_attributes
 from polysift.runtime.arrays import InvalidFieldError, MalformedError
+from polysift.runtime.failures import naming
 from polysift.runtime.outputs import check_output
 
 __all__ = ["ModelFileError", "NotSaved", "load", "save"]
@@ -162,7 +163,7 @@ def load(path: Any) -> FPCClassifier | FPCClassifierCV:
     if not file.is_file():  # a pipe or a device would never end
         raise ModelFileError(f"{file} is a folder or a device; name a file that save has written.")
     try:
-        with ModelFile(file) as opened:
+        with naming(file), ModelFile(file) as opened:
             return _read(opened)
     except (ModelFileError, MalformedError) as error:
         text = str(error)

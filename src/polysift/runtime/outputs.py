@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, cast
 from uuid import uuid4
 
+from polysift.runtime.failures import naming
 from polysift.runtime.locks import (
     HAS_LOCKS,
     LOCK_NAME,
@@ -131,7 +132,7 @@ def replacing(path: Path, *, part: bool = False) -> Iterator[BinaryIO]:
     if not part:
         clear_abandoned(path)
     partial, owner = _create(path)
-    with owner:  # which keeps the lock, though a library may close the file that it is given
+    with naming(path), owner:  # which keeps the lock, though a library may close the file that it is given
         try:
             with _closing(os.dup(owner.fileno())) as file:
                 yield file

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from polysift.runtime import clock
 from polysift.runtime.memory import MemoryMeter
+from polysift.runtime.terminal import escaped, safe_console
 
 T = TypeVar("T")
 
@@ -251,7 +252,7 @@ class _Lines:
         )
 
     def note(self, text: str) -> None:
-        print(f"polysift: {text}", file=sys.stderr, flush=True)
+        print(escaped(f"polysift: {text}"), file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """There is nothing to close."""
@@ -296,18 +297,17 @@ def _progress_bar() -> _Bar | None:
     if not sys.stderr.isatty():
         return None
     try:
-        from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
     except ImportError:
         return None
     return _Bar(
         Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
             TextColumn("{task.fields[position]}"),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
-            TextColumn("{task.fields[note]}"),
-            console=Console(stderr=True),
+            TextColumn("{task.fields[note]}", markup=False),
+            console=safe_console(stderr=True),
         )
     )

@@ -24,6 +24,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from polysift import __version__
+from polysift.runtime.terminal import safe_console
 from polysift_paper.studies.study import Cells, Row
 from polysift_paper.studies.worker import end_at_interrupts, follow_parent, ignoring_interrupts
 
@@ -187,7 +188,6 @@ class CellProgress:
 
 def _rich_bar() -> Any:
     try:
-        from rich.console import Console
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -203,7 +203,7 @@ def _rich_bar() -> Any:
         MofNCompleteColumn(),
         TextColumn("cells"),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=safe_console(stderr=True),
         speed_estimate_period=inf,  # not the last 30 s alone, in which no cell may have ended
     )
 
