@@ -100,8 +100,10 @@ def write_csv(folder: Path) -> None:
 
 def write_libsvm(folder: Path) -> None:
     X, y = problem()
-    rows = (f"{int(a == 'yes')} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x.tolist()))
-            for x, a in zip(X, y, strict=True))
+    rows = (
+        f"{int(a == 'yes')} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(x.tolist()))
+        for x, a in zip(X, y, strict=True)
+    )
     (folder / "rows.svm").write_text("\n".join(rows) + "\n")
 
 

@@ -132,7 +132,10 @@ def replacing(path: Path, *, part: bool = False) -> Iterator[BinaryIO]:
     if not part:
         clear_abandoned(path)
     partial, owner = _create(path)
-    with naming(path), owner:  # which keeps the lock, though a library may close the file that it is given
+    with (
+        naming(path),
+        owner,
+    ):  # which keeps the lock, though a library may close the file that it is given
         try:
             with _closing(os.dup(owner.fileno())) as file:
                 yield file

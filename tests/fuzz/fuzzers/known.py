@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 
-ESCAPES = "control characters and line breaks from files and words in what is printed"
+LINES = "a line break in the name of a file splits a message"
 STATES = "the index of a state is taken on trust"
 
 KNOWN: tuple[tuple[str, str, str], ...] = (
-    ("model", r"holds control characters", ESCAPES),
-    ("command", r"holds control characters|is not the last line", ESCAPES),
+    ("command", r"is not the last line", LINES),
     ("checkpoint", r"^(?!Crash|Hang)", STATES),
 )
 """The target, a pattern of what is found, and the reason why it is still there."""
