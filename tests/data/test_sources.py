@@ -460,6 +460,9 @@ def test_npz_corners(tmp_path):
         with pytest.raises(ValueError, match=message):
             open_data(tmp_path / "a.npz", columns=columns)
     assert open_data(tmp_path / "a.npz", columns=[2, 0]).n_features == 2
+    np.savez(tmp_path / "w.npz", X=np.ones((2, 3)), w=np.array(["a", "b"]))
+    with pytest.raises(ValueError, match=r"w.npz: w must hold numbers; its type is <U1"):
+        open_data(tmp_path / "w.npz", weight="w")
     np.savez_compressed(tmp_path / "none.npz", X=np.ones((0, 3, 2)))
     with pytest.raises(ValueError, match=r"none.npz: X holds no numbers: its shape is \(0, 3, 2\)"):
         open_data(tmp_path / "none.npz")

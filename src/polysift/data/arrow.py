@@ -76,6 +76,8 @@ def load_unit(unit: Unit, columns: list[str]) -> Any:
         try:
             table = unit.load(columns)
             table.validate()
+            if table.num_rows != unit.n_rows:
+                raise ValueError(f"it holds {table.num_rows} rows")
             return table
         except OSError as error:
             failure = error

@@ -45,6 +45,8 @@ def open_npz(found: FoundFiles, options: OpenOptions) -> DataSource:
     )
     chosen = _matrix_name(path, arrays)
     _refuse_no_numbers(arrays[chosen], f"{path}: {chosen}")
+    if weights is not None:
+        _refuse_no_numbers(weights, f"{path}: {roles.weight}")
     X = arrays[chosen].reshape(len(arrays[chosen]), -1)
     for name, values in ((y_name, labels), (roles.weight, weights)):
         if values is not None and values.shape != (len(X),):
