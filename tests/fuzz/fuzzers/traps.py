@@ -31,7 +31,7 @@ TRAPS: dict[str, Callable[[], object]] = {
     "crash": _crash,
     "hang": _hang,
     "allocation": lambda: np.empty(2**40, np.uint8),
-    "growth": lambda: np.ones(500 * 2**20, np.uint8),
+    "growth": lambda: np.ones(700 * 2**20, np.uint8),
     "bug": lambda: {}["key"],
     "warning": lambda: warnings.warn("overflow", RuntimeWarning, stacklevel=2),
     "litter": tempfile.mkdtemp,
