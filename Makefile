@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data/README.md),)
 export POLYSIFT_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-all test-wheel test-oldest lint format docs bench dist clean
+.PHONY: demo test test-all test-wheel test-oldest lint format docs bench fuzz dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/polysift demo
@@ -46,6 +46,11 @@ docs: $(VENV)/.docs
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/run.py $(ARGS)
 
+# Made-up and damaged inputs by a new seed, on all cores for SECONDS; ARGS="csv npy" some, ARGS="csv --seed 5 --case 17" one again.
+SECONDS ?= 60
+fuzz: $(VENV)/.test
+	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS) $(ARGS)
+
 # An sdist and a wheel of polysift in dist/, and of polysift-paper in dist/paper/.
 dist: $(VENV)/.release
 	rm -rf dist
@@ -55,7 +60,7 @@ dist: $(VENV)/.release
 	$(BIN)/python tools/check_dist.py dist dist/paper
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis \
+	rm -rf $(VENV) build dist findings .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 	  docs/_build docs/auto_examples docs/api/generated docs/api/backreferences docs/sg_execution_times.rst
 
 $(BIN)/python:

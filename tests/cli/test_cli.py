@@ -557,6 +557,7 @@ class TestMistakes:
             ("fit train.csv -t label --memory-limit 1kB", 1, ["memory_limit"]),
             ("fit train.csv -t label --class-weight yes", 2, ["--class-weight"]),
             ("fit train.csv -t label --centers no.npy", 2, ["--centers", "no.npy"]),
+            ("fit train.csv -t label --centers odd.npy", 2, ["--centers", "odd.npy"]),
             ("fit train.csv -t label --validation no.csv", 1, ["no.csv"]),
             ("fit train.csv -t label --validation train.csv", 2, ["itself"]),
             ("fit train.csv -t label --columns a --drop b", 2, ["drop"]),
@@ -587,6 +588,7 @@ class TestMistakes:
     def test_message(self, problem, command, code, texts):
         Path("kept.polysift").write_text("precious")
         Path("garbage.parquet").write_text("PAR1 or not")
+        Path("odd.npy").write_bytes(b"\x93NUMPY\x01\x00\x10\x00{'descr': '<f8',\n")
         problem.assign(label=1).to_csv("numbers.csv", index=False)
         before = {path.name: path.read_bytes() for path in Path().iterdir()}
         outcome = run(command, code)

@@ -257,6 +257,8 @@ class TestInference:
         assert csv("1#2\n3#4\n", delimiter="#").X.shape == (2, 2)
         with pytest.raises(ValueError, match="delimiter must be one character"):
             csv("1,2\n", delimiter="::")
+        with pytest.raises(ValueError, match="delimiter must be one character of ASCII.*'é'"):
+            csv("1é2\n", delimiter="é")
 
 
 class TestMistakes:

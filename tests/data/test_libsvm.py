@@ -150,6 +150,11 @@ class TestReading:
 
 
 class TestMistakes:
+    @pytest.mark.parametrize("number", [0, -1, 2**31 - 1, 10**30])
+    def test_numbers_of_features_that_cannot_be(self, svm, number):
+        with pytest.raises(ValueError, match=f"n_features must be 1 to 2147483646.*got {number}"):
+            svm("1 1:2\n", n_features=number)
+
     def test_no_file(self, tmp_path, scratch):
         with pytest.raises(FileNotFoundError, match="no file .*absent.svm"):
             parse_libsvm(tmp_path / "absent.svm")

@@ -363,6 +363,39 @@ def test_columns_that_are_not_there(frame):
         classifier().fit(open_data(frame, target="w"))
 
 
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_file_without_rows_is_named(tmp_path, ending):
+    path = tmp_path / f"empty.{ending}"
+    table = pa.table({"a": pa.array([], pa.string()), "y": pa.array([], pa.int8())})
+    write_table(table, path)
+    with pytest.raises(ValueError, match=f"'a' of .*empty.{ending} is not numeric: .* string. En"):
+        open_data(path, target="y").check()
+    with pytest.raises(ValueError, match=f"No column of .*empty.{ending} is left"):
+        open_data(path, target="y", columns=[])
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_a_column_may_have_an_empty_name(tmp_path, ending):
+    path = tmp_path / f"data.{ending}"
+    write_table(pa.table({"": [0, 1, 0], "a": [0.5, 1.5, 2.5]}), path)
+    source = open_data(path, target=0)
+    ((_, part),) = source.parts()
+    assert_array_equal(source.labels(part), [0, 1, 0])
+    assert_array_equal(source.rows(part), [[0.5], [1.5], [2.5]])
+    weighted = open_data(path, weight=0)
+    ((_, part),) = weighted.parts()
+    assert_array_equal(weighted.weights(part), [0.0, 1.0, 0.0])
+
+
+def write_table(table, path):
+    """Write an Arrow table by the ending of the name."""
+    if path.suffix == ".parquet":
+        pq.write_table(table, path)
+        return
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table)
+
+
 def test_float32_weights_count_as_float64(frame):
     weights = np.random.default_rng(0).random(M).astype(np.float32)
     expected = classifier(solver="converged", max_iter=3, scaler="standard")
@@ -427,6 +460,19 @@ def test_npz_corners(tmp_path):
         with pytest.raises(ValueError, match=message):
             open_data(tmp_path / "a.npz", columns=columns)
     assert open_data(tmp_path / "a.npz", columns=[2, 0]).n_features == 2
+    np.savez(tmp_path / "w.npz", X=np.ones((2, 3)), w=np.array(["a", "b"]))
+    with pytest.raises(ValueError, match=r"w.npz: w must hold numbers; its type is <U1"):
+        open_data(tmp_path / "w.npz", weight="w")
+    np.savez_compressed(tmp_path / "none.npz", X=np.ones((0, 3, 2)))
+    with pytest.raises(ValueError, match=r"none.npz: X holds no numbers: its shape is \(0, 3, 2\)"):
+        open_data(tmp_path / "none.npz")
+
+
+def test_no_rows_of_many_columns(tmp_path):
+    """A name for each would take gigabytes."""
+    np.save(tmp_path / "wide.npy", np.ones((0, 2**40)))
+    with pytest.raises(ValueError, match=r"wide.npy holds no numbers: its shape is \(0, 109951"):
+        open_data(tmp_path / "wide.npy")
 
 
 def test_a_constant_target_is_named(frame, tmp_path):

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from pathlib import Path
 from typing import Any, get_type_hints
 
 import typer
@@ -150,9 +149,12 @@ def centers(text: str) -> Any:
         return text
     import numpy as np
 
+    from polysift.data.readers import open_data
+
     try:
-        return np.load(Path(text), allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+        source = open_data(text, format="npy")
+        return np.concatenate([source.rows(part) for _, part in source.parts()])
+    except (MemoryError, OSError, ValueError) as error:
         raise typer.BadParameter(
             f"expected auto, uniform, first, random or an .npy file of points, got {text!r} "
             f"({error})."

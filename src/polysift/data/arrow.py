@@ -76,6 +76,8 @@ def load_unit(unit: Unit, columns: list[str]) -> Any:
         try:
             table = unit.load(columns)
             table.validate()
+            if table.num_rows != unit.n_rows:
+                raise ValueError(f"it holds {table.num_rows} rows")
             return table
         except OSError as error:
             failure = error
@@ -158,14 +160,14 @@ class ArrowSource(DataSource):
             kind = self._schema.field(self._target).type
             if str(kind).startswith(NESTED_TYPES):
                 raise ValueError(f"{self.target} holds {kind}; a label must be a single value.")
-        for name in [*self.names, *([self._weight] if self._weight else [])]:
+        for name in [*self.names, *([] if self._weight is None else [self._weight])]:
             self._refuse_text(name)
 
     def stream(self, spans: Iterable[Span]) -> Iterator[Any]:
         """Yield each span as a table of slices; each unit is loaded once."""
         import pyarrow as pa
 
-        columns = [*self.names, *filter(None, (self._target, self._weight))]
+        columns = self._columns()
         loaded, begin, end = None, 0, 0  # the current unit, and the rows that it covers
         units = iter(self._units)
         for first, last in spans:
@@ -217,7 +219,7 @@ class ArrowSource(DataSource):
     def cut(self, spans: list[Span]) -> DataSource:
         """Return the rows of adjacent shards as a source of their own."""
         start, stop = spans[0][0] + self._skipped, spans[-1][1] + self._skipped
-        columns = [*self.names, *filter(None, (self._target, self._weight))]
+        columns = self._columns()
         first, last = np.searchsorted(self._ends, [start, stop - 1], side="right")
         units = self._units[first : last + 1]
         begins = [int(end) - u.n_rows for u, end in zip(units, self._ends[first:], strict=False)]
@@ -243,6 +245,11 @@ class ArrowSource(DataSource):
             row -= unit.n_rows
         return f"row {row}"
 
+    def _columns(self) -> list[str]:
+        """Return the columns that are loaded; a name may be empty."""
+        roles = (self._target, self._weight)
+        return [*self.names, *(name for name in roles if name is not None)]
+
     def _decoding(self, name: str) -> AbstractContextManager[None]:
         return decoding(f"Column {name!r} of {self.origin} cannot be read: it is damaged")
 
@@ -256,16 +263,14 @@ class ArrowSource(DataSource):
         kind = self._schema.field(name).type
         if not is_numeric(kind):
             first = next((unit for unit in self._units if unit.n_rows), None)
-            value = None
+            where, held = self.origin, ""
             if first is not None:
                 column = load_unit(first, [name]).column(name)
                 with self._decoding(name):
-                    value = column[0].as_py()
-            where = f" of {first.file}" if first else ""
+                    where, held = first.file, f", and row 0 holds {column[0].as_py()!r}"
             raise ValueError(
-                f"Column {name!r}{where} is not numeric: its type is {kind}, and row 0 holds "
-                f"{value!r}. Encode it as numbers first, or leave it out with open_data(..., "
-                "columns=[...])."
+                f"Column {name!r} of {where} is not numeric: its type is {kind}{held}. Encode it "
+                "as numbers first, or leave it out with open_data(..., columns=[...])."
             )
 
 
@@ -327,7 +332,7 @@ def _ipc_units(path: str) -> tuple[list[Unit], Any]:
         rows = reader.get_batch(i).num_rows
         units.append(Unit(rows, path, first, _batch_loader(reader, i), resident=True))
         first += rows
-    return units, reader.schema
+    return units or table_units(reader.schema.empty_table(), path), reader.schema
 
 
 def _batch_loader(reader: Any, i: int) -> Callable[[list[str]], Any]:

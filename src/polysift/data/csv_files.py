@@ -144,8 +144,8 @@ class CsvTable:
 
 def inspect_csv(path: Path, header: bool | None, delimiter: str | None) -> CsvTable:
     """Find delimiter, names and number of columns in the first lines."""
-    if delimiter is not None and len(delimiter) != 1:
-        raise ValueError(f"delimiter must be one character or None; got {delimiter!r}.")
+    if delimiter is not None and not (len(delimiter) == 1 and delimiter.isascii()):
+        raise ValueError(f"delimiter must be one character of ASCII or None; got {delimiter!r}.")
     with reading(path), open_binary(path) as raw, TextIOWrapper(raw, "utf-8-sig") as text:
         lines = [text.readline(MAX_LINE_CHARACTERS) for _ in range(SAMPLE_LINES)]
     found = delimiter or max(DELIMITERS, key=lambda mark: _plausibility(lines, mark))

@@ -54,6 +54,8 @@ def parse_libsvm(
         Whether each line must begin with a label; without, a label is skipped where there is one.
     """
     path = Path(path)
+    if n_features is not None and not 1 <= n_features < INT32_MAX:
+        raise ValueError(f"n_features must be 1 to {INT32_MAX - 1}, or None; got {n_features}.")
     with temporary_folder() as folder:
         writer = _Writer(path, folder.path, n_features)
         first_line, labels = 1, TextLabels()

@@ -24,7 +24,7 @@ def open_npy(found: FoundFiles, options: OpenOptions) -> DataSource:
         X = _map_npy(found.single)
     if X.ndim != 2:
         raise ValueError(f"{where} must hold a matrix (rows x columns); its shape is {X.shape}.")
-    _refuse_non_numeric(X, where)
+    _refuse_no_numbers(X, where)
     names = [str(j) for j in range(X.shape[1])]
     features, y, w = resolve_names(names, where, options.roles)
     take = None if features == names else np.array([int(name) for name in features])
@@ -44,13 +44,15 @@ def open_npz(found: FoundFiles, options: OpenOptions) -> DataSource:
         for name in (y_name, roles.weight)
     )
     chosen = _matrix_name(path, arrays)
+    _refuse_no_numbers(arrays[chosen], f"{path}: {chosen}")
+    if weights is not None:
+        _refuse_no_numbers(weights, f"{path}: {roles.weight}")
     X = arrays[chosen].reshape(len(arrays[chosen]), -1)
     for name, values in ((y_name, labels), (roles.weight, weights)):
         if values is not None and values.shape != (len(X),):
             raise ValueError(
                 f"{path}: {name} has shape {values.shape}, but {chosen} has {len(X)} rows."
             )
-    _refuse_non_numeric(X, f"{path}: {chosen}")
     positions = [str(j) for j in range(X.shape[1])]
     own = replace(roles, target=None, weight=None)  # which are arrays beside this one
     features, _, _ = resolve_names(positions, f"{path}: {chosen}", own)
@@ -113,6 +115,8 @@ def _map_npy(path: Path) -> Any:
     return np.load(path, mmap_mode="r", allow_pickle=False)
 
 
-def _refuse_non_numeric(X: Any, where: str) -> None:
+def _refuse_no_numbers(X: Any, where: str) -> None:
+    if not X.size:  # without rows it could have any number of columns
+        raise ValueError(f"{where} holds no numbers: its shape is {X.shape}.")
     if X.dtype.kind not in "biuf":
         raise ValueError(f"{where} must hold numbers; its type is {X.dtype}.")

@@ -6,10 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from polysift.data.arrow import Unit, arrow_source, load_pyarrow
+from polysift.data.arrow import Unit, arrow_source, load_pyarrow, table_units
 from polysift.data.formats import OpenOptions
 from polysift.data.locations import FoundFiles
 from polysift.data.source import DataSource, decoding
+from polysift.runtime.outputs import CHUNK_BYTES
 
 CONCURRENT_REQUESTS = 16
 """How many files in storage are opened at once, since each takes some round trips."""
@@ -25,6 +26,8 @@ def open_parquet(found: FoundFiles, options: OpenOptions) -> DataSource:
             raise ValueError(_schema_difference(names[0], schema, name, present))
         schema = schema or present
         units += _row_groups(fragment, name)
+    if not units and schema is not None:  # messages name the file all the same
+        units = table_units(schema.empty_table(), names[0])
     return arrow_source(units, schema, options.roles)
 
 
@@ -100,7 +103,7 @@ def _load_row_group(file: Any, number: int, columns: list[str]) -> Any:
     except FileNotFoundError:
         raise
     except OSError:
-        if not _is_delivered(file, number):
+        if not _is_delivered(file):
             raise
     try:
         return table()
@@ -108,15 +111,16 @@ def _load_row_group(file: Any, number: int, columns: list[str]) -> Any:
         raise pa.ArrowInvalid(str(error).strip()) from error
 
 
-def _is_delivered(file: Any, number: int) -> bool:
-    """Return whether all bytes of a row group can be read, decodable or not."""
+def _is_delivered(file: Any) -> bool:
+    """Return whether all bytes of a file can be read, decodable or not.
+
+    Where a row group begins and ends is not asked for: what a damaged footer says of its columns
+    can end the process.
+    """
     try:
-        group = file.metadata.row_group(number)
-        chunks = [group.column(i) for i in range(group.num_columns)]
-        with file.filesystem.open_input_file(file.path) as stored:
-            for chunk in chunks:
-                offsets = (chunk.dictionary_page_offset, chunk.data_page_offset)
-                stored.read_at(chunk.total_compressed_size, min(filter(None, offsets)))
+        with file.filesystem.open_input_stream(file.path) as stored:
+            while stored.read(CHUNK_BYTES):
+                pass
     except OSError:
         return False
     return True
