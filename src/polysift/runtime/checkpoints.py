@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from time import perf_counter
@@ -166,6 +167,20 @@ class Checkpoint:
                 f"{self.folder} to start anew."
             )
         return arrays, values
+
+    @contextmanager
+    def using(self, name: str) -> Iterator[None]:
+        """Raise CheckpointError where a state holds something else than was saved in it."""
+        try:
+            yield
+        except CheckpointError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"The checkpoint {self.path(name)} is damaged: it does not hold what a fit saves "
+                f"there ({type(error).__name__}: {error}). Remove the folder {self.folder} to "
+                "start anew."
+            ) from error
 
     def drop(self, pattern: str) -> None:
         """Remove states that are no longer needed, by a pattern of their names."""
