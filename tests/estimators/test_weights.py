@@ -210,6 +210,9 @@ def test_weights_that_sum_beyond_float64_are_refused_by_name(rows):
     X, y, _ = rows
     with pytest.raises(FeatureOverflowError, match="sum of sample_weight overflows"):
         fitted(MODELS["paper"], X, y, np.full(ROWS, 1.5e308))
-    heavy = FPCClassifier(3, class_weight={-1: 1e305, 1: 1e305})
-    with pytest.raises(FeatureOverflowError, match="weights of all rows.*Scale class_weight down"):
+    heavy = FPCClassifier(3, class_weight={-1: 1e300})
+    with pytest.raises(ValueError, match=r"class_weight must .* 1e-15 to 1e\+15; got .*1e\+300"):
         fitted(heavy, X, y, None)
+    faint = np.where(y > 0, 1e-30, 1.0)
+    with pytest.raises(ValueError, match=r"cannot balance class 1: .* is 1\.\d+e-30 of the whole"):
+        fitted(MODELS["balanced"], X, y, faint)

@@ -75,6 +75,7 @@ class ClusterEngine:
         )
         self._rows = HeldRows(data, context, source, monitor)
         self.features = features_of(data, feature_map)
+        self._n_centers = feature_map.n_centers
 
     def total_weight(self, without: int | None = None) -> float:
         """Return the sum of the weights of all rows but those of one fold part."""
@@ -82,7 +83,7 @@ class ClusterEngine:
 
     def gram(self) -> GramSums:
         """Return the sums that do not depend on u, for each fold part of rows."""
-        growing = GrowingGram(self._checkpoint, self._suffix)
+        growing = GrowingGram(self._checkpoint, self._suffix, self._n_centers)
         rows, spans, done = self._rows, self._spans(), growing.done
         left = [i for i, (first, own) in enumerate(spans) if first + len(own) > done]
 

@@ -46,6 +46,7 @@ def rows_source(estimator: Any, X: Any, sample_weight: Any = None, *, reset: boo
     """
     if isinstance(X, DataSource):
         return _known_source(estimator, X, reset)
+    refuse_masked(X=X)
     matrix = X
     if not _needs_no_check(estimator, X, reset):
         matrix = validate_data(estimator, X, reset=reset, **_validation_options(X))
@@ -68,6 +69,7 @@ def training_source(
                 "open_data(..., target=...)."
             )
         return _known_source(estimator, X, reset)
+    refuse_masked(X=X, y=y)
     y = _plain_labels(y)
     matrix, labels = X, y
     if not (_needs_no_check(estimator, X, reset) and _are_small_numbers(y, len(X))):
@@ -91,6 +93,7 @@ def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
     """Check sample weights; None, which means 1 for each row, stays None."""
     if sample_weight is None:
         return None
+    refuse_masked(sample_weight=sample_weight)
     values = np.asarray(sample_weight)
     if values.ndim and values.size and not values.any():
         raise ValueError(
@@ -107,6 +110,16 @@ def row_weights(sample_weight: Any, n_rows: int) -> FloatArray | None:
             "0). Use 0 to leave a row out."
         )
     return np.asarray(weights)
+
+
+def refuse_masked(**given: Any) -> None:
+    """Raise for a masked array: its mask would be lost, and what it hides be used as it is."""
+    for name, value in given.items():
+        if isinstance(value, np.ma.MaskedArray):
+            raise TypeError(
+                f"{name} is a masked array, whose masked entries cannot be left out one by one. "
+                f"Drop these rows and pass a plain array, or fill them in: {name}.filled(...)."
+            )
 
 
 def is_ray_dataset(data: Any) -> bool:

@@ -23,6 +23,9 @@ from polysift.runtime.types import FloatArray, IntArray
 MAX_MULTIPLICITY = 2.0**53
 """Weights beyond are relative: floats of that size are whole numbers for want of digits."""
 
+MAX_CLASS_WEIGHT = 1e15
+"""The largest weight of a class, and the inverse of the smallest."""
+
 MAX_INT8_CLASSES = 126
 """With more classes, class numbers take four bytes instead of one."""
 
@@ -106,9 +109,7 @@ class Encoding:
     @property
     def total(self) -> float:
         """The total weight of all rows."""
-        with np.errstate(over="ignore"):  # the feature map refuses an infinite weight
-            weighed = self.counts if self.factors is None else self.counts * self.factors
-        return _exact_sum(weighed.tolist())
+        return fsum(self.counts if self.factors is None else self.counts * self.factors)
 
     def codes(self, part: LabelPart) -> IntArray:
         """Return the class of each row of a shard, -1 for a label that is not a class."""
@@ -192,7 +193,15 @@ def _factors(class_weight: Any, counts: FloatArray, classes: Any) -> FloatArray 
     if class_weight is None:
         return None
     if isinstance(class_weight, str):  # "balanced": every class weighs the same
-        return np.asarray(fsum(counts) / (len(classes) * counts))
+        factors = np.asarray(fsum(counts) / (len(classes) * counts))
+        if factors.max() > MAX_CLASS_WEIGHT:
+            rarest = int(np.argmax(factors))
+            raise ValueError(
+                f"class_weight='balanced' cannot balance class {shown(classes[[rarest]])}: by "
+                f"sample_weight it is {counts[rarest] / fsum(counts):.3g} of the whole. Weigh its "
+                "rows more, or leave them out."
+            )
+        return factors
     names = list(classes)
     unknown = [label for label in class_weight if label not in names]
     # As in scikit-learn: a class that happens to be absent may have a weight, if all others do.
@@ -202,8 +211,11 @@ def _factors(class_weight: Any, counts: FloatArray, classes: Any) -> FloatArray 
             f"{shown(classes)}."
         )
     factors = np.array([class_weight.get(label, 1.0) for label in names], dtype=float)
-    if not (np.isfinite(factors).all() and (factors > 0).all()):
-        raise ValueError(f"class_weight must hold positive numbers; got {class_weight!r}.")
+    if not ((factors >= 1 / MAX_CLASS_WEIGHT) & (factors <= MAX_CLASS_WEIGHT)).all():
+        raise ValueError(
+            f"class_weight must hold positive numbers, from {1 / MAX_CLASS_WEIGHT:g} to "
+            f"{MAX_CLASS_WEIGHT:g}; got {class_weight!r}. Only their ratios matter much."
+        )
     return factors
 
 

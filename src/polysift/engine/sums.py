@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from polysift.runtime.arrays import require, required_array
 from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Partial, TreeSum
 from polysift.runtime.progress import OutOfTime, WorkersLostError
@@ -183,6 +184,16 @@ def predicted_codes(f: FloatArray) -> FloatArray:
     return (f[..., 0] >= 0).astype(np.intp) if f.shape[-1] == 1 else f.argmax(axis=-1)
 
 
+def checked_gram(
+    arrays: dict[str, FloatArray], G: str, Aty: str, n_centers: int | None = None
+) -> GramSums:
+    """Return the sums under these names in a checkpoint, whose shapes must fit each other."""
+    shape = np.shape(arrays[G])
+    n = shape[-1] if n_centers is None else n_centers
+    found = required_array(arrays, G, "f", (shape[0], n, n), finite=False)
+    return GramSums(found, required_array(arrays, Aty, "f", (shape[0], n, None), finite=False))
+
+
 class GrowingGram:
     """The Gram matrices of the first shards, to which those of the next are added.
 
@@ -192,6 +203,8 @@ class GrowingGram:
         Where they are saved, and resumed from, as the state "gram" with ``suffix``.
     suffix : str
         Distinguishes the states of several engines in one checkpoint.
+    n_centers : int, optional
+        The side of the matrices, which saved ones must have.
 
     Attributes
     ----------
@@ -199,19 +212,34 @@ class GrowingGram:
         The number of shards, or of joined shards, that are added.
     """
 
-    def __init__(self, checkpoint: Checkpoint | None, suffix: str = "") -> None:
+    def __init__(
+        self, checkpoint: Checkpoint | None, suffix: str = "", n_centers: int | None = None
+    ) -> None:
         self._checkpoint, self._name = checkpoint, f"gram{suffix}"
         self._tree: TreeSum[GramSums] = TreeSum(GramSums.add)
         self.done = 0
         self._unsaved = False
         saved = None if checkpoint is None else checkpoint.load(self._name)
         if saved is not None:
-            arrays, values = saved
-            levels = [
-                (count, GramSums(arrays[f"G{i}"], arrays[f"Aty{i}"]) if f"G{i}" in arrays else None)
-                for i, count in enumerate(values["counts"])
-            ]
-            self._tree, self.done = TreeSum(GramSums.add, levels), values["shards"]
+            assert checkpoint is not None
+            with checkpoint.using(self._name):
+                self._restore(*saved, n_centers)
+
+    def _restore(
+        self, arrays: dict[str, FloatArray], values: dict[str, Any], n_centers: int | None
+    ) -> None:
+        counts, shards = values["counts"], values["shards"]
+        whole = isinstance(counts, list) and all(
+            type(n) is int and n >= 0 for n in [*counts, shards]
+        )
+        require(whole, "counts and shards must be whole numbers")
+        levels: list[tuple[int, GramSums | None]] = []
+        for i, count in enumerate(counts):
+            known = checked_gram(arrays, f"G{i}", f"Aty{i}", n_centers) if count else None
+            levels.append((count, known))
+        require(len(arrays) == 2 * sum(map(bool, counts)), "every matrix must have its count")
+        require(len({(g.G.shape, g.Aty.shape) for _, g in levels if g}) <= 1, "shapes must agree")
+        self._tree, self.done = TreeSum(GramSums.add, levels), shards
 
     def push(self, sums: Iterable[Partial[GramSums]], count: int) -> None:
         """Add the sums over the next ``count`` shards, and save all if the checkpoint is due."""

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from polysift.data.inputs import keeping_features, rows_source, training_source
+from polysift.data.inputs import keeping_features, refuse_masked, rows_source, training_source
 from polysift.data.source import DataSource
 from polysift.engine.sums import predicted_codes
 from polysift.estimators.fitted import (
@@ -407,6 +407,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
             The weighted share of the rows that are classified correctly.
         """
         if not isinstance(X, DataSource):
+            refuse_masked(y=y, sample_weight=sample_weight)
             return float(super().score(X, y, sample_weight))
         check_is_fitted(self)
         return streamed_accuracy(self, training_source(self, X, y, sample_weight, reset=False))

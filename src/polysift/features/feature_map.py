@@ -28,9 +28,6 @@ BLOCK_BYTES = 2**22
 
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 8, 8192
 
-MAX_TOTAL_WEIGHT = 1e30
-"""Rows that weigh more are to blame for an overflow; it is far above any number of rows."""
-
 AUTO_CENTERS = 1000
 """The number of centers for ``n_centers="auto"``, where the full dimension is not smaller."""
 
@@ -232,11 +229,6 @@ def refuse_overflow(
     in_features = s * reach + np.log(feature_map.block_rows(dtype)) >= np.log(np.finfo(dtype).max)
     if not (in_gram or in_features):
         return
-    if in_gram and total_weight > MAX_TOTAL_WEIGHT:
-        raise FeatureOverflowError(
-            f"The Gram matrix overflows float64: the weights of all rows add up to "
-            f"{total_weight:.3g}. Scale class_weight down."
-        )
     remedy = "Lower the degree, or use a scaler ('standard' and 'quantile' keep x.c near 1)."
     if not in_gram:
         remedy = f"Pass X as float64. {remedy}"

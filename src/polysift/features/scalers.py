@@ -248,6 +248,15 @@ def _inverse(width: FloatArray) -> FloatArray:
     return np.where(usable, 1.0 / np.where(usable, width, 1.0), 0.0)
 
 
+def _apart(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return a distribution whose values are so far apart that slopes between them are finite."""
+    gaps = np.diff(values) > np.finfo(float).tiny
+    if gaps.all():
+        return values, weights
+    starts = np.flatnonzero(np.append(True, gaps))
+    return values[starts], np.add.reduceat(weights, starts)
+
+
 @dataclass(frozen=True)
 class QuantileScaler(Scaler):
     """``(2 q(x) - 1) / sqrt(d)``, with q piecewise linear between the knots of each column.
@@ -275,7 +284,7 @@ class QuantileScaler(Scaler):
         values, levels = np.zeros((d, MAX_KNOTS)), np.full((d, MAX_KNOTS), 0.5)
         counts = np.empty(d, dtype=int)
         for j, column in enumerate(zip(sketch.values, sketch.weights, strict=True)):
-            knots, weights = thin(*column, MAX_KNOTS)
+            knots, weights = thin(*_apart(*column), MAX_KNOTS)
             counts[j] = len(knots)
             values[j, : counts[j]] = knots
             if counts[j] > 1:

@@ -12,7 +12,8 @@ import hashlib
 import json
 import platform
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -198,6 +199,20 @@ class Checkpoint:
                 f"{self.folder} to start anew."
             )
         return arrays, values
+
+    @contextmanager
+    def using(self, name: str) -> Iterator[None]:
+        """Raise CheckpointError where a state holds something else than was saved in it."""
+        try:
+            yield
+        except CheckpointError:
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            raise CheckpointError(
+                f"The checkpoint {self.path(name)} is damaged: it does not hold what a fit saves "
+                f"there ({type(error).__name__}: {error}). Remove the folder {self.folder} to "
+                "start anew."
+            ) from error
 
     def drop(self, pattern: str) -> None:
         """Remove states that are no longer needed, by a pattern of their names."""

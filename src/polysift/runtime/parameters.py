@@ -17,8 +17,10 @@ def check_integer(name: str, value: Any, *, least: int = 1, hint: str = "") -> i
     return int(value)
 
 
-def check_real(name: str, value: Any, *, positive: bool) -> float:
-    """Return a finite float that is positive, or not negative; or raise a ValueError."""
+def check_real(
+    name: str, value: Any, *, positive: bool, least: float = 0.0, most: float = np.inf
+) -> float:
+    """Return a finite float within bounds that is positive, or not negative, or raise."""
     try:
         number = np.nan if isinstance(value, bool | np.bool_ | str) else float(value)
     except (TypeError, ValueError, OverflowError):
@@ -26,6 +28,9 @@ def check_real(name: str, value: Any, *, positive: bool) -> float:
     if not np.isfinite(number) or number < 0 or (positive and number == 0):
         kind = "a positive number" if positive else "a number of at least 0"
         raise ValueError(f"{name} must be {kind}; got {value!r}.")
+    if not least <= number <= most:
+        bounds = f"from {least:g} to {most:g}" if least else f"of at most {most:g}"
+        raise ValueError(f"{name} must be a number {bounds}; got {value!r}: its powers overflow.")
     return number
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from polysift.runtime.arrays import require
 from polysift.runtime.types import FloatArray
 from polysift.solvers.result import Status
 from polysift.training.fit import Trained
@@ -148,6 +149,33 @@ class Row:
     def kind(self) -> tuple[str, int]:
         """Solver and iterations; rows of one kind need about the same number of iterations."""
         return self.params["solver"], self.params["max_iter"]
+
+
+PARAMETER_KINDS: dict[str, Any] = {
+    "degree": int,
+    "scaler": str | None,
+    "centers": str,
+    "n_centers": int,
+    "solver": str,
+    "rho": int | float | None,
+    "max_iter": int,
+}
+"""What the parameters of a row are."""
+
+
+def row_from(values: dict[str, Any], n_splits: int) -> Row:
+    """Return a row from plain values of a checkpoint, which must be those of a row."""
+    row = Row(**values | {"scores": np.array(values["scores"], dtype=float)})
+    require(row.scores.shape == (n_splits,), "scores must be of each split")
+    known = set(row.params) | {"centers"} == set(PARAMETER_KINDS)
+    require(known, "a candidate has other parameters")
+    for name, value in row.params.items():
+        require(isinstance(value, PARAMETER_KINDS[name]), f"{name} of a candidate is {value!r}")
+    flags = (row.finished, row.screened, row.overflow)
+    require(all(isinstance(flag, bool) for flag in flags), "finished must be true or false")
+    numbers = (row.iterations, row.fixed_seconds, row.iteration_seconds)
+    require(all(isinstance(x, int | float) for x in numbers), "iterations must be numbers")
+    return row
 
 
 def choose(

@@ -17,6 +17,7 @@ from polysift.engine.backend import FitContext
 from polysift.engine.engine import FullEngine
 from polysift.engine.problems import Problem
 from polysift.engine.sums import GramSums
+from polysift.runtime.arrays import require
 from polysift.runtime.checkpoints import digest
 from polysift.runtime.types import FloatArray
 from polysift.selection.candidates import (
@@ -277,14 +278,26 @@ class SuccessiveHalving:
 
     def _resumed(self, group: _Group) -> tuple[list[Candidate], int]:
         """Return the remaining candidates and the last rung done, as saved in a checkpoint."""
-        note, candidates = group.loop.note, group.candidates
-        if not note:
+        note, candidates, checkpoint = group.loop.note, group.candidates, self._context.checkpoint
+        if not note or checkpoint is None:
             return list(candidates), 0
+        with checkpoint.using(group.loop.name):
+            return self._replayed(note, candidates)
+
+    def _replayed(
+        self, note: dict[str, Any], candidates: list[Candidate]
+    ) -> tuple[list[Candidate], int]:
+        """Take the results of the rungs so far from plain values."""
         for i, read, scores, iterations, finished in note["results"]:
-            result = CandidateResult(np.array(scores), iterations, finished)
+            result = CandidateResult(np.array(scores, dtype=float), iterations, finished)
+            require(result.scores.shape == (self._n_splits,), "scores must be of each split")
+            require(read in candidates[i].reads, "results must be at a candidate's reads")
+            require(isinstance(iterations, int | float), "iterations must be a number")
             self._outcome.results[candidates[i], read] = result
         for candidate, last in zip(candidates, note["last"], strict=True):
+            require(type(last) is int, "last must be numbers of iterations")
             self._outcome.last[candidate] = last
+        require(type(note["rung"]) is int, "rung must be a number of iterations")
         return [candidates[i] for i in note["racing"]], note["rung"]
 
     def _new_solvers(self, candidates: list[Candidate]) -> dict[Candidate, list[Solver]]:

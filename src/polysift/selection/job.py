@@ -22,7 +22,13 @@ from polysift.selection.candidates import Candidate
 from polysift.selection.scoring import Scorer, check_scorer
 from polysift.solvers.solver import SolverSettings
 from polysift.training.calibration import CALIBRATIONS
-from polysift.training.job import backend_of, check_solver_numbers, seed_of, solver_settings
+from polysift.training.job import (
+    MAX_PARAMETER,
+    backend_of,
+    check_solver_numbers,
+    seed_of,
+    solver_settings,
+)
 
 SEARCHED = ("paper", "converged")
 """Solvers whose iterates a search can compare."""
@@ -170,7 +176,7 @@ def check_search_parameters(estimator: Any) -> None:
             check_choice(name, value, choices)
     for rho in listed("rhos", estimator.rhos):
         if rho is not None:
-            check_real("rhos", rho, positive=False)
+            check_real("rhos", rho, positive=False, most=MAX_PARAMETER)
     for count in listed("max_iter", estimator.max_iter):
         check_integer("max_iter", count)
     for name in ("refit", "screen", "one_standard_error"):

@@ -11,9 +11,10 @@ import numpy as np
 from polysift.data.source import DataSource
 from polysift.engine.backend import FitContext, last_words
 from polysift.engine.budget import Shape
-from polysift.engine.sums import GramSums
+from polysift.engine.sums import checked_gram
 from polysift.features.feature_map import FeatureMap, MapSpec
 from polysift.features.scalers import needs_sketch
+from polysift.runtime.arrays import require
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import single_threaded_blas
@@ -24,6 +25,7 @@ from polysift.selection.candidates import (
     SearchResult,
     Stopped,
     choose,
+    row_from,
     seconds_alone,
     standard_error,
 )
@@ -281,16 +283,28 @@ class _Search:
 
     def _restore(self) -> None:
         checkpoint = self._context.fit.checkpoint
-        saved = None if checkpoint is None else checkpoint.load("search")
-        if saved is None:
+        if checkpoint is None:
             return
-        arrays, values = saved
+        with checkpoint.using("search"):
+            saved = checkpoint.load("search")
+            if saved is not None:
+                self._resume(*saved)
+
+    def _resume(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
+        """Resume from what ``_save`` has saved."""
+        stages = set(product(self._job.scalers, self._job.degrees))
         self._done = [(scaler, degree) for scaler, degree in values["done"]]
-        self._rows = [Row(**row | {"scores": np.array(row["scores"])}) for row in values["rows"]]
-        self._refit_seconds = values["refit_seconds"]
+        self._rows = [row_from(row, self._context.n_splits) for row in values["rows"]]
+        require(
+            set(self._done) | {_stage_of(row) for row in self._rows} <= stages, "a stage is odd"
+        )
+        self._refit_seconds = float(values["refit_seconds"])
         if values["kept"] is not None:
             scaler, degree = values["kept"]
-            self._kept = Kept(scaler, degree, GramSums(arrays["G"], arrays["Aty"]))
+            require((scaler, degree) in stages, "the kept stage must be of this search")
+            own = [row for row in self._rows if _stage_of(row) == (scaler, degree)]
+            n = max((row.params["n_centers"] for row in own), default=0)
+            self._kept = Kept(scaler, degree, checked_gram(arrays, "G", "Aty", n))
 
 
 def _stage_of(row: Row) -> tuple[str | None, int]:

@@ -35,6 +35,7 @@ from polysift.engine.problems import Problem
 from polysift.engine.row_updates import AdmmUpdate
 from polysift.engine.sums import AdmmSums
 from polysift.losses import HINGE, Loss
+from polysift.runtime.arrays import required_array
 from polysift.runtime.types import FloatArray
 from polysift.solvers.factor import Factor, Ridge
 from polysift.solvers.result import Status
@@ -245,7 +246,8 @@ class Admm(Solver):
         and independent of the basis of the features. With a sample, M replaces G + rho I.
         """
         tiny, du = np.finfo(float).tiny, self._du
-        primal = np.sqrt(swept.primal / np.maximum(np.maximum(swept.f2, swept.v2), tiny))
+        size = np.maximum(np.maximum(swept.f2, swept.v2), tiny)
+        primal = np.sqrt(np.minimum(swept.primal, 4.0 * size) / size)  # rounding apart: 4 at most
         dual = np.sqrt(self.factor.square(self.g) / np.maximum(swept.q2, tiny))
         moved = self.factor.rho * np.einsum("nk,nk->k", du, du) + swept.dv2 + swept.dq2
         return {
@@ -266,4 +268,7 @@ class Admm(Solver):
 
     def restore(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
         """Resume from what ``saved`` returned."""
-        self.u, self.r, self.g = arrays["u"], arrays["r"], arrays["g"]
+        shape = self.u.shape
+        self.u, self.r, self.g = (
+            required_array(arrays, name, "f", shape, finite=False) for name in ("u", "r", "g")
+        )

@@ -39,7 +39,8 @@ from polysift.engine.sampling import (
     panel_rows,
     slope_for,
 )
-from polysift.engine.sums import GramSums
+from polysift.engine.sums import GramSums, checked_gram
+from polysift.runtime.arrays import require, required_array
 from polysift.runtime.parallel import Workspace
 from polysift.runtime.types import FloatArray
 from polysift.solvers.admm import Admm, AdmmSettings
@@ -93,13 +94,21 @@ def sampled_sums(
     checkpoint = context.checkpoint
     saved = None if checkpoint is None else checkpoint.load("gram")
     if saved is not None:
-        return SampledSums(**saved[0])
+        assert checkpoint is not None
+        with checkpoint.using("gram"):
+            return _checked_sums(saved[0])
     draw = _by_leverage(engine, sample, ridge, context)
     picked = engine.pick(draw)
     sums = SampledSums(_gram(engine, picked, context), picked.Aty, picked.trace)
     if checkpoint is not None:
         checkpoint.save("gram", vars(sums), {})
     return sums
+
+
+def _checked_sums(arrays: dict[str, FloatArray]) -> SampledSums:
+    """Return the sums of a checkpoint, whose shapes must fit each other."""
+    sums = checked_gram(arrays, "G", "Aty")
+    return SampledSums(sums.G, sums.Aty, required_array(arrays, "trace", "f", sums.G.shape[:1]))
 
 
 def _by_leverage(engine: SamplingEngine, sample: Sample, ridge: Ridge, context: FitContext) -> Draw:
@@ -318,7 +327,10 @@ class SampledAdmm(Admm):
     def restore(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
         """Resume from what ``saved`` returned."""
         super().restore(arrays, values)
-        self.products, self.largest = values["products"], values["largest"]
+        products, largest = values["products"], values["largest"]
+        require(type(products) is int and products >= 0, "products must be a number of passes")
+        require(isinstance(largest, float | int), "largest must be a number")
+        self.products, self.largest = products, largest
 
 
 @dataclass(frozen=True)

@@ -81,13 +81,17 @@ def factorise(G: FloatArray, ridge: Ridge, trace: float | None = None) -> Factor
     With a sampled Gram matrix, ``trace`` is that of the matrix which ``G`` estimates.
     """
     diagonal = G.diagonal().copy()
-    trace = float(diagonal.sum()) if trace is None else trace
+    with np.errstate(over="ignore"):
+        trace = float(diagonal.sum()) if trace is None else trace
     if not np.isfinite(trace):
-        raise FeatureOverflowError(
-            "The Gram matrix overflows. Lower the degree, or scale the sample weights down."
-        )
+        raise FeatureOverflowError("The Gram matrix overflows. Lower the degree, or scale X down.")
     floor = max(RHO_FLOOR * np.finfo(float).eps * trace, np.finfo(float).tiny)
-    asked = ridge.asked(trace, len(G), floor)
+    asked = ridge.asked(float(trace), len(G), float(floor))
+    if not np.isfinite(asked):
+        raise FeatureOverflowError(
+            f"rho, or alpha, times the trace of the Gram matrix, {trace:.3g}, overflows. Lower rho "
+            "or alpha, or the degree."
+        )
     rho = max(asked, floor)
     while np.isfinite(rho):
         np.fill_diagonal(G, diagonal + rho)

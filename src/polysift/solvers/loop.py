@@ -14,11 +14,12 @@ import numpy as np
 
 from polysift.engine.engine import SamplingEngine
 from polysift.runtime import clock
+from polysift.runtime.arrays import require
 from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor, OutOfTime
 from polysift.runtime.types import FloatArray
-from polysift.solvers.result import Status
+from polysift.solvers.result import Status, checked_history
 from polysift.solvers.solver import Solver
 
 
@@ -58,6 +59,8 @@ class Loop:
     ----------
     solvers : sequence of Solver
         The solvers.
+    name : str
+        The name of their state in the checkpoint.
     note : dict
         Plain values of the caller that are saved and restored with the solvers.
     """
@@ -76,7 +79,7 @@ class Loop:
     ) -> None:
         self._engine, self.solvers = engine, solvers
         self._monitor = monitor or Monitor()
-        self._checkpoint, self._name = checkpoint, name
+        self._checkpoint, self.name = checkpoint, name
         self._pool = pool or Pool(1)
         self._report = report
         self.note: dict[str, Any] = {}
@@ -189,30 +192,42 @@ class Loop:
         rows = [solver.rows for solver in self.solvers]
         values = {"alive": self._active, "rows": rows, "status": words, "note": self.note}
         values["own"] = own
-        if self._checkpoint.save(self._name, arrays, values):
-            self._engine.saved(self._checkpoint, self._name)
+        if self._checkpoint.save(self.name, arrays, values):
+            self._engine.saved(self._checkpoint, self.name)
 
     def _restore(self) -> bool:
         def state(values: dict[str, Any]) -> dict[str, Any]:
-            self._engine.begin(len(values["alive"]))
+            alive, count = values["alive"], len(self.solvers)
+            known = isinstance(alive, list) and set(alive) <= set(range(count))
+            require(known and alive == sorted(set(alive)), "alive must be numbers of solvers")
+            self._engine.begin(len(alive))
             return {"state": self._engine.state}
 
-        saved = None if self._checkpoint is None else self._checkpoint.load(self._name, state)
-        if saved is None:
+        if self._checkpoint is None:
             return False
-        assert self._checkpoint is not None
-        self._engine.saved(self._checkpoint, self._name)
-        arrays, values = saved
+        with self._checkpoint.using(self.name):
+            saved = self._checkpoint.load(self.name, state)
+            if saved is None:
+                return False
+            self._resume(*saved)
+        self._engine.saved(self._checkpoint, self.name)
+        return True
+
+    def _resume(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
+        """Resume from what ``save`` has saved."""
+        require("state" in arrays, "there must be a state of the rows")
+        require(isinstance(values["note"], dict), "note must be a dict")
         self._active, self.note = values["alive"], values["note"]
         for i, solver in enumerate(self.solvers):
             own = {
                 key.removesuffix(f"-{i}"): x for key, x in arrays.items() if key.endswith(f"-{i}")
             }
             solver.restore(own, values["own"][i])
-            solver.rows, word = values["rows"][i], values["status"][i]
+            solver.rows, word = checked_history(values["rows"][i]), values["status"][i]
             solver.iterates = len(solver.rows)
             solver.status = None if word is None else Status[word]
-        return True
+            require(word is not None or i in self._active, "a solver that runs must be alive")
+            require(word is None or bool(solver.rows), "a solver that has ended must have run")
 
     def _complete_histories(self) -> None:
         for solver in self.solvers:

@@ -25,6 +25,7 @@ from polysift.engine.problems import Problem
 from polysift.engine.row_updates import NewtonUpdate
 from polysift.engine.sums import STEP_LENGTHS, NewtonSums
 from polysift.losses import HINGE, Loss
+from polysift.runtime.arrays import require, required_array
 from polysift.runtime.types import FloatArray
 from polysift.solvers.factor import Factor, Ridge
 from polysift.solvers.newton_column import NewtonColumn
@@ -281,11 +282,18 @@ class Newton(Solver):
 
     def restore(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
         """Resume from what ``saved`` returned."""
-        self.u = arrays["u"]
+        self.u = required_array(arrays, "u", "f", self.u.shape, finite=False)
         for k, column in enumerate(self.columns):
             for f in fields(column):
-                key = f"{f.name}{k}"
-                setattr(column, f.name, arrays[key] if key in arrays else values[key])
+                key, now = f"{f.name}{k}", getattr(column, f.name)
+                if isinstance(now, np.ndarray):
+                    value: Any = required_array(arrays, key, "f", now.shape, finite=False)
+                else:
+                    value = values[key]
+                    flags = isinstance(value, bool) == isinstance(now, bool)
+                    number = isinstance(value, int | float) and flags
+                    require(number or (value is None and f.name == "claimed"), f"{key} is {value}")
+                setattr(column, f.name, value)
 
     def coefficients(self) -> FloatArray:
         """Return the best point of each column so far; the next one, if none was visited."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 import numpy as np
 
+from polysift.runtime.arrays import require
 from polysift.runtime.types import FloatArray
 
 HISTORY_COLUMNS = (
@@ -75,6 +77,17 @@ class Result:
     def n_iter(self) -> int:
         """The number of iterations."""
         return len(self.history["seconds"])
+
+
+def checked_history(rows: Any) -> list[dict[str, float]]:
+    """Return the rows of a history from a checkpoint, which must have all columns."""
+    names = set(HISTORY_COLUMNS)
+    require(isinstance(rows, list), "the history must be a list")
+    for row in rows:
+        known = isinstance(row, dict) and set(row) == names
+        numbers = known and all(type(value) in (int, float) for value in row.values())
+        require(numbers, f"the history must have the columns {', '.join(HISTORY_COLUMNS)}")
+    return list(rows)
 
 
 def as_history(rows: list[dict[str, float]]) -> dict[str, FloatArray]:

@@ -34,6 +34,10 @@ SOLVERS = ("paper", "converged", "newton")
 GRAMS = ("exact", "sampled", "auto")
 ENGINES = ("local", "ray")
 
+MAX_PARAMETER = 1e100
+"""The largest alpha, beta and rho, and the inverse of the smallest beta: the squares of what the
+solvers compute from them are finite."""
+
 FLOAT32_FLOOR_MULTIPLE = 640.0
 """The default rho of the converged mode for float32 rows, in units of its floor: it is
 100 eps32^2 trace(G).
@@ -116,7 +120,7 @@ def check_solver_parameters(estimator: Any) -> None:
         )
     check_solver_numbers(estimator)
     if estimator.rho is not None:
-        check_real("rho", estimator.rho, positive=False)
+        check_real("rho", estimator.rho, positive=False, most=MAX_PARAMETER)
     if estimator.max_iter is not None:
         check_integer("max_iter", estimator.max_iter)
     check_choice("calibration", estimator.calibration, (*CALIBRATIONS, None))
@@ -129,8 +133,11 @@ def check_solver_parameters(estimator: Any) -> None:
 
 def check_solver_numbers(estimator: Any) -> None:
     """Check the parameters that a classifier and a search share."""
-    check_real("alpha", estimator.alpha, positive=True)
-    for name, positive in (("beta", True), ("tol", False), ("time_limit", True)):
+    check_real("alpha", estimator.alpha, positive=True, most=MAX_PARAMETER)
+    if estimator.beta is not None:
+        least = 1.0 / MAX_PARAMETER
+        check_real("beta", estimator.beta, positive=True, least=least, most=MAX_PARAMETER)
+    for name, positive in (("tol", False), ("time_limit", True)):
         value = getattr(estimator, name)
         if value is not None:
             check_real(name, value, positive=positive)
@@ -147,8 +154,6 @@ def solver_settings(estimator: Any, dtype: Any) -> SolverSettings:
     own = {name: value for name, value in given.items() if value is not None}
     if estimator.solver == "paper":
         beta = 1.0 if beta is None else beta
-        if not np.isfinite(alpha / beta):
-            raise ValueError(f"alpha / beta overflows: alpha={alpha}, beta={beta}.")
         ridge = Ridge(alpha / beta) if rho is None else Ridge(relative_rho=rho)
         return AdmmSettings(beta=beta, ridge=ridge, **own)
     if estimator.solver == "newton":
