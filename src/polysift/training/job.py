@@ -25,12 +25,12 @@ from polysift.runtime.parameters import (
 )
 from polysift.solvers.admm import AdmmSettings, ConvergedSettings
 from polysift.solvers.factor import RHO_FLOOR, Ridge
+from polysift.solvers.names import SOLVERS
 from polysift.solvers.newton import NewtonSettings
 from polysift.solvers.result import Result, Status
 from polysift.solvers.solver import SolverSettings
 from polysift.training.calibration import CALIBRATIONS
 
-SOLVERS = ("paper", "converged", "newton")
 GRAMS = ("exact", "sampled", "auto")
 ENGINES = ("local", "ray")
 
