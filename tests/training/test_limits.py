@@ -96,6 +96,7 @@ def test_features_are_kept_where_they_take_a_small_share():
     assert kept == peak_bytes(SHAPE, Execution(4, 8)) + stored
 
 
+@pytest.mark.own_memory("it is about features that are kept")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_kept_features_do_not_change_the_model(monkeypatch, dtype):
     from polysift.data.source import ArraySource

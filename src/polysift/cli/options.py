@@ -27,7 +27,8 @@ from polysift.solvers.names import SOLVERS
 if TYPE_CHECKING:
     from polysift import DataSource
 
-    FormatName = SolverName = str
+    FormatName = str
+    SolverName = str
 else:
     FormatName = Literal[tuple(FORMATS)]  # what --format offers
     SolverName = Literal[SOLVERS]
