@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data/README.md),)
 export POLYSIFT_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-all test-wheel test-oldest lint format docs bench fuzz dist clean
+.PHONY: demo test test-stress test-all test-wheel test-oldest lint format docs bench fuzz dist clean
 
 demo: $(VENV)/.demo
 	$(BIN)/polysift demo
@@ -17,6 +17,18 @@ demo: $(VENV)/.demo
 # Two processes, so that BLAS takes one thread in each.
 test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -m "not slow"
+
+# Core tests once more: in the least memory, where state is spilled and features are computed again;
+# then with other random numbers, by each of the seeds.
+SEEDS ?= 1 2
+STRESS = OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+STRESSED = tests/test_losses.py tests/features tests/engine tests/solvers tests/training tests/estimators/test_classifier.py
+test-stress: $(VENV)/.test
+	$(STRESS) --least-memory $(STRESSED)
+	@set -e; for seed in $(SEEDS); do \
+	  echo "to repeat this run: make test-stress SEEDS=$$seed"; \
+	  $(STRESS) --seed=$$seed --hypothesis-seed=$$seed $(STRESSED); \
+	done
 
 test-all: $(VENV)/.test
 	$(BIN)/python -m pytest

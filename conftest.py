@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+import stress
 from clocks import Clock
 from polysift.engine import shards
 from polysift.runtime import parallel
@@ -33,8 +34,56 @@ collect_ignore = ["src/polysift/rivals"]  # it raises
 os.environ.setdefault("RAY_ADDRESS", "local")  # no cluster of anybody else's
 
 
+stressed = pytest.MonkeyPatch()
+"""What holds for all tests of a run, by the options below."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options by which ``make test-stress`` runs tests once more."""
+    group = parser.getgroup("polysift")
+    text = "draw other random numbers than usual: every seed is another one, by this number"
+    group.addoption("--seed", type=int, default=0, help=text)
+    text = "do every fit in the least memory that it can do with: spilled, and nothing kept"
+    group.addoption("--least-memory", action="store_true", help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Set the seeds and the memory before a test file draws its problems."""
+    if config.option.seed:
+        stress.shift_seeds(stressed, config.option.seed)
+    if config.option.least_memory:
+        stress.take_least_memory(stressed)
+
+
+def pytest_unconfigure() -> None:
+    """Undo it."""
+    stressed.undo()
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say how to repeat a run."""
+    memory = " --least-memory" if config.option.least_memory else ""
+    seed = f" --seed={config.option.seed}" if config.option.seed else ""
+    return f"to repeat this run: pytest{seed}{memory}" if seed or memory else None
+
+
+def _usual_only(item: pytest.Item) -> str | None:
+    """Return why a test cannot run under the conditions of this run, if it cannot."""
+    for mark, option in (
+        ("one_seed", item.config.option.seed),
+        ("own_memory", item.config.option.least_memory),
+    ):
+        found = item.get_closest_marker(mark)
+        if option and found is not None:
+            return f"{mark}: {found.args[0]}"
+    return None
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test that needs packages which are not installed, by its mark or its parameters."""
+    """Skip a test that needs packages which are not installed, or the usual seed or memory."""
+    unusual = _usual_only(item)
+    if unusual is not None:
+        pytest.skip(unusual)
     needed = [name for mark in item.iter_markers("needs") for name in mark.args]
     missing = [name for name in needed if find_spec(name) is None]
     call = getattr(item, "callspec", None)
@@ -56,7 +105,7 @@ def clock(monkeypatch) -> Clock:
 
 
 @pytest.fixture
-def threaded(monkeypatch):
+def threaded(monkeypatch, request):
     """Let threads work on anything, however little it is, and check that they did sweep."""
     swept_by = set()
     sweep = shards.ShardWork.sweep
@@ -68,7 +117,8 @@ def threaded(monkeypatch):
     monkeypatch.setattr(parallel, "MIN_THREADED_FEATURES", 0)
     monkeypatch.setattr(shards.ShardWork, "sweep", watched)
     yield
-    if swept_by:  # the test was not skipped
+    least = request.config.option.least_memory  # which one thread takes
+    if swept_by and not least:  # the test was not skipped
         assert swept_by - {threading.get_ident()}
 
 

@@ -29,6 +29,7 @@ from polysift import FPCClassifier, FPCClassifierCV  # noqa: E402
 from polysift.cli.app import app  # noqa: E402
 from polysift.cli.console import state  # noqa: E402
 from polysift.cli.options import EngineOptions, ModelOptions, SearchOptions, SolverOptions  # noqa: E402
+from polysift.solvers.names import SOLVERS  # noqa: E402
 from problems import load_real, noisy_problem  # noqa: E402
 
 PROGRAM = Path(sys.executable).with_name("polysift")
@@ -828,6 +829,13 @@ class TestStopping:
         run(command)
         whole, resumed = (polysift.load(f"{name}.polysift") for name in ("whole", "resumed"))
         np.testing.assert_array_equal(whole.coef_, resumed.coef_)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_demo_and_fit_take_every_solver(here, problem, solver):
+    run(f"demo --rows 2000 --degree 2 --solver {solver}")
+    run(f"fit train.csv -t label --degree 1 --tol 0.1 -q --solver {solver}")
+    assert polysift.load("model.polysift").solver == solver
 
 
 def test_demo(here):

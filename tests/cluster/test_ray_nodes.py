@@ -57,6 +57,27 @@ cluster.shutdown()
 """
 
 
+PLAN = """
+import numpy as np
+import ray
+from polysift import FPCClassifier, RayCluster
+
+X = np.random.default_rng(0).random((1000, 2))
+for engine in ("ray", RayCluster(workers=3, cpus=2)):
+    model = FPCClassifier(2, engine=engine)
+    print(model.plan(X, X[:, 0] > 0.5))
+    assert not ray.is_initialized()
+"""
+
+
+def test_a_plan_starts_no_cluster():
+    run = [sys.executable, "-c", PLAN]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=GUARD, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "workers              3, " in done.stdout
+    assert done.stdout.count("each at most (of a new cluster: none runs yet)") >= 2
+
+
 def test_one_of_two_nodes_is_lost():
     environment = {
         **os.environ,

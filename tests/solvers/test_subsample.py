@@ -83,6 +83,7 @@ def test_it_reaches_the_minimum_without_a_gram_matrix_of_all_rows(monkeypatch):
     assert loss(clf, X, Y) == pytest.approx(loss(alone, X, Y), rel=2e-3)
 
 
+@pytest.mark.own_memory("it counts passes over a fit that keeps features")
 def test_a_rough_tolerance_takes_one_pass_over_all_rows(monkeypatch):
     kept = []
     begin = LocalEngine.__init__

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+import stress
 from clocks import give_rates
 from polysift import Forecast, FPCClassifier, open_data
+from polysift.engine import budget
 from polysift.engine.budget import (
     Execution,
     Shape,
@@ -29,16 +31,23 @@ X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
 SHAPE = Shape(10**6, 8, 500, 1, 8, False, False, 0)
 
 
-def test_sizes_are_understood():
+def test_sizes_are_understood(monkeypatch):
+    monkeypatch.setattr(budget, "free_memory", lambda: 8 * 10**9)
     assert parse_memory_limit("2GB") == 2 * 10**9
     assert parse_memory_limit("1.5 GiB") == 1.5 * 2**30
     assert parse_memory_limit("300mb") == 300 * 10**6
     assert parse_memory_limit(12345) == 12345
-    assert parse_memory_limit(0.25) == pytest.approx(free_memory() / 4, rel=0.1)
-    assert parse_memory_limit(None) == pytest.approx(free_memory() / 2, rel=0.1)
+    assert parse_memory_limit(1) == parse_memory_limit(np.int64(1)) == 1
+    assert parse_memory_limit(np.uint32(12345)) == parse_memory_limit(np.float32(12345)) == 12345
+    assert parse_memory_limit(0.25) == parse_memory_limit(np.float32(0.25)) == 2 * 10**9
+    assert parse_memory_limit(1.0) == parse_memory_limit(np.float64(1)) == 8 * 10**9
+    assert parse_memory_limit(None) == 4 * 10**9
 
 
-@pytest.mark.parametrize("value", ["lots", "2 XB", "", "1.2.3GB", 0, -5, float("nan"), True, []])
+WRONG_SIZES = ["lots", "2 XB", "", "1.2.3GB", 0, -5, float("nan"), True, [], np.int64(0), np.True_]
+
+
+@pytest.mark.parametrize("value", WRONG_SIZES)
 def test_sizes_that_are_not(value):
     with pytest.raises(ValueError, match="memory_limit must be a size such as"):
         FPCClassifier(memory_limit=value).fit(X[:100], Y[:100])
@@ -87,6 +96,7 @@ def test_features_are_kept_where_they_take_a_small_share():
     assert kept == peak_bytes(SHAPE, Execution(4, 8)) + stored
 
 
+@pytest.mark.own_memory("it is about features that are kept")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_kept_features_do_not_change_the_model(monkeypatch, dtype):
     from polysift.data.source import ArraySource
@@ -194,6 +204,30 @@ try:
 except OSError as error:
     print("refused:", error)
 """
+
+
+@pytest.mark.own_memory("it compares with a run that is not in the least memory")
+@pytest.mark.parametrize("solver", ["paper", "converged", "newton"])
+def test_the_least_memory_spills_and_keeps_nothing(monkeypatch, solver):
+    """What ``--least-memory`` does to all fits: another execution, and the same bits."""
+    plain = FPCClassifier(2, solver=solver, tol=1e-3, random_state=0, n_jobs=2).fit(X, Y)
+    taken, fit_in = [], budget.fit_in
+    monkeypatch.setattr(
+        budget, "fit_in", lambda *a, **k: taken.append(fit_in(*a, **k)) or taken[-1]
+    )
+    stress.take_least_memory(monkeypatch)
+    tight = FPCClassifier(2, solver=solver, tol=1e-3, random_state=0, n_jobs=2).fit(X, Y)
+    assert taken and all(one == stress.LEAST for one in taken)
+    np.testing.assert_array_equal(tight.coef_, plain.coef_)
+
+
+def test_another_seed_draws_other_numbers(monkeypatch):
+    first = np.random.default_rng(0).random(3)
+    with monkeypatch.context() as patch:
+        stress.shift_seeds(patch, 5)
+        drawn = [np.random.default_rng(seed).random(3) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert len({tuple(one) for one in (first, drawn[0], drawn[2])}) == 3
 
 
 def test_a_spilled_state_on_a_full_disk_is_an_error():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from polysift import __version__
 from polysift.cli.console import Debug, guarded, state
 from polysift.cli.models import evaluate, export, inspect, predict
 from polysift.cli.option_types import grouped
+from polysift.cli.options import SolverName
 from polysift.cli.outputs import check_file
 from polysift.cli.plugins import CommandGroup
 from polysift.cli.train import fit, tune
@@ -56,7 +57,7 @@ def demo(
     rows: Annotated[int, typer.Option(help="Training rows.", min=2)] = 1_000_000,
     noise: Annotated[float, typer.Option(help="Share of reversed labels.", min=0, max=1)] = 0.1,
     degree: Annotated[int, typer.Option(help="Degree of the kernel.", min=1)] = 9,
-    solver: Annotated[Literal["paper", "converged"], typer.Option(help="Solver.")] = "paper",
+    solver: Annotated[SolverName, typer.Option(help="Solver.")] = "paper",
     seed: Annotated[int, typer.Option(help="Seed.")] = 0,
     output: Annotated[Path, typer.Option("--output", "-o", help="The picture.")] = Path(
         "polysift-demo.png"

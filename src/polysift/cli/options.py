@@ -22,13 +22,16 @@ from polysift.cli.option_types import (
     whole_or_auto,
 )
 from polysift.data.formats import FORMATS
+from polysift.solvers.names import SOLVERS
 
 if TYPE_CHECKING:
     from polysift import DataSource
 
     FormatName = str
+    SolverName = str
 else:
     FormatName = Literal[tuple(FORMATS)]  # what --format offers
+    SolverName = Literal[SOLVERS]
 
 DATA, MODEL, BUDGET, OUTPUT = "Data", "Model", "Budget", "Output"
 """The panels of the help."""
@@ -268,9 +271,7 @@ class ModelOptions:
         Literal["minmax", "standard", "quantile", "none"] | None,
         option(MODEL, "How columns are scaled.", "minmax"),
     ] = None
-    solver: Annotated[
-        Literal["paper", "converged", "newton"] | None, option(MODEL, "Solver.", "paper")
-    ] = None
+    solver: Annotated[SolverName | None, option(MODEL, "Solver.", "paper")] = None
     rho: Annotated[
         float | None, option(MODEL, "alpha / beta relative to trace(G) / n.", "by alpha")
     ] = None

@@ -41,12 +41,14 @@ class ClusterBackend:
     ----------
     cluster : Cluster
         The workers.
+    future : bool
+        Whether they are those of a cluster that does not run yet, to plan with.
     """
 
     gathers = False
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+    def __init__(self, cluster: Cluster, *, future: bool = False) -> None:
+        self.cluster, self.future = cluster, future
         self._size: int | None = None  # the longest partition that fits the workers' memory
         self._source: tuple[DataSource, int, PartitionedSource] | None = None
 

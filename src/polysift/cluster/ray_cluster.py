@@ -15,6 +15,7 @@ from math import inf
 from typing import Any
 
 from polysift.cluster.backend import ClusterBackend
+from polysift.cluster.future_workers import FutureWorkers
 from polysift.cluster.last_words import last_words
 from polysift.cluster.scheduler import LostError, Ref
 from polysift.runtime import clock
@@ -88,8 +89,7 @@ class RayCluster:
         if workers is not None:
             check_integer("workers", workers)
         check_integer("cpus", cpus)
-        if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
-            raise ValueError(f"retries must be an integer, 0 or more; got {retries!r}.")
+        check_integer("retries", retries, least=0)
         check_real("patience", patience, positive=False)
         self.address, self.workers, self.cpus = address, workers, cpus
         self.retries, self.patience = retries, patience
@@ -127,6 +127,22 @@ class RayCluster:
         connect(ray, self.address, cpus)
         workers = RayWorkers(ray, self.workers, self.cpus, self.retries, self.patience)
         return ClusterBackend(workers)
+
+    def preview(self) -> ClusterBackend:
+        """Return the cluster as a backend to plan with, and start none.
+
+        Returns
+        -------
+        backend
+            That of ``open``, where a cluster runs; else one that knows what a new cluster would
+            have, and can do no work.
+        """
+        ray = load_ray()
+        address = self.address or os.environ.get("RAY_ADDRESS") or None
+        if ray.is_initialized() or (address != "local" and find_cluster(address) is not None):
+            return self.open()
+        workers = self.workers or max(1, usable_jobs(-1) // self.cpus)
+        return ClusterBackend(FutureWorkers.on_this_machine(workers, self.cpus), future=True)
 
 
 def connect(ray: Any, address: str | None, cpus: int | None) -> None:

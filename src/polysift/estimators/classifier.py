@@ -316,6 +316,9 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def plan(self, X: Any, y: Any = None, *, show: bool = True) -> Forecast:
         """Forecast the memory, passes and time of ``fit``, without fitting.
 
+        No cluster is started: with ``engine="ray"`` and none that runs, the forecast is that of the
+        workers that a new one would have on this machine, and says so.
+
         Parameters
         ----------
         X : DataSource or array-like of shape (m, d)
@@ -333,7 +336,9 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_solver_parameters(self)
         probe = clone(self)
         source = training_source(probe, X, y, None, reset=True)
-        expected = plan(source, job_of(self, source, 0))  # any seed: no centers are drawn
+        expected = plan(
+            source, job_of(self, source, 0, preview=True)
+        )  # any seed: no centers are drawn
         if show:
             print(expected)
         return expected

@@ -185,37 +185,40 @@ def check_warm_start(model: Any, classes: Any) -> None:
 
 
 class FitTasks:
-    """Reports a fit and its iterations to the callbacks of an estimator.
+    """Reports a fit and its parts, such as iterations, to the callbacks of an estimator.
 
     Parameters
     ----------
     estimator : estimator
         The estimator that is being fitted.
-    max_iter : int
-        The maximum number of iterations.
+    parts : int
+        The maximum number of parts.
     X, y : object
         The arguments of ``fit``.
+    name : str
+        What a part is called.
     """
 
-    def __init__(self, estimator: Any, max_iter: int, X: Any, y: Any) -> None:
+    def __init__(self, estimator: Any, parts: int, X: Any, y: Any, name: str = "iteration") -> None:
+        self._name = name
         self._arguments = {"estimator": estimator, "X": X, "y": y}
         self._watched = bool(getattr(estimator, "_skl_callbacks", None))
         self._root: Any = None
         self._task: Any = None
         if hasattr(estimator, "_init_callback_context"):
-            self._root = estimator._init_callback_context(max_subtasks=max_iter)
+            self._root = estimator._init_callback_context(max_subtasks=parts)
             self._root.call_on_fit_task_begin(**self._arguments)
 
-    def begin_iteration(self) -> None:
-        """Report the begin of an iteration."""
+    def begin_part(self) -> None:
+        """Report the begin of a part."""
         if self._root is not None:
-            self._task = self._root.subcontext(task_name="iteration")
+            self._task = self._root.subcontext(task_name=self._name)
             self._task.call_on_fit_task_begin(**self._arguments)
 
-    def end_iteration(self, attributes: Callable[[], dict[str, Any]]) -> bool:
-        """Report the end of an iteration; return whether a callback wants to stop the fit.
+    def end_part(self, attributes: Callable[[], dict[str, Any]]) -> bool:
+        """Report the end of a part; return whether a callback wants to stop the fit.
 
-        ``attributes`` makes the fitted attributes at this iteration.
+        ``attributes`` makes the fitted attributes at that moment.
         """
         if self._task is None:
             return False
@@ -224,7 +227,7 @@ class FitTasks:
         return bool(task.call_on_fit_task_end(**self._arguments, reconstruction_attributes=made))
 
     def end(self) -> None:
-        """Report the end of the fit, and of an iteration that was not finished."""
+        """Report the end of the fit, and of a part that was not finished."""
         if self._root is not None:
             if self._task is not None:
                 self._task.call_on_fit_task_end(**self._arguments)
@@ -239,10 +242,10 @@ class CallbackHook:
 
     def begin(self) -> None:
         """Report the begin of an iteration."""
-        self._tasks.begin_iteration()
+        self._tasks.begin_part()
 
     def end(self, u: FloatArray) -> bool:
         """Report the end of an iteration with its coefficients; return whether to stop."""
-        return self._tasks.end_iteration(
+        return self._tasks.end_part(
             lambda: _prediction_attributes(self._feature_map, self._classes, u)
         )

@@ -16,9 +16,16 @@ from sklearn.utils.validation import check_is_fitted
 from polysift.data.inputs import keeping_features, training_source
 from polysift.data.source import DataSource
 from polysift.estimators.classifier import FPCClassifier
-from polysift.estimators.fitted import is_calibrated, set_fitted_attributes
+from polysift.estimators.fitted import (
+    FRAMES,
+    CallbackSupportMixin,
+    FitTasks,
+    is_calibrated,
+    set_fitted_attributes,
+    with_callbacks,
+)
 from polysift.runtime.types import FloatArray
-from polysift.selection.candidates import SearchResult, cv_results
+from polysift.selection.candidates import Row, SearchResult, choose, cv_results
 from polysift.selection.job import check_search_parameters, search_job
 from polysift.selection.scoring import check_scorer
 from polysift.selection.search import search
@@ -51,7 +58,35 @@ def _has_probabilities(estimator: Any) -> bool:
     return _is_refitted(estimator) and is_calibrated(estimator)
 
 
-class FPCClassifierCV(ClassifierMixin, BaseEstimator):
+def _outcome(search: Any, rows: list[Row], best: int, classes: Any) -> dict[str, Any]:
+    """Return the fitted attributes that tell the candidates and the best of them."""
+    return {
+        "classes_": classes,
+        "cv_results_": cv_results(rows),
+        "best_index_": best,
+        "best_params_": {"centers": search.centers, **rows[best].params},
+        "best_score_": float(rows[best].mean),
+    }
+
+
+class _StageHook:
+    """Reports the stages of a search to callbacks, each with the candidates so far."""
+
+    def __init__(self, search: Any, tasks: FitTasks) -> None:
+        self._search, self._tasks = search, tasks
+
+    def begin(self) -> None:
+        """Report the begin of a stage."""
+        self._tasks.begin_part()
+
+    def end(self, rows: list[Row], classes: Any) -> bool:
+        """Report the end of a stage; return whether to end the search."""
+        best = choose(rows)
+        assert best is not None
+        return self._tasks.end_part(lambda: _outcome(self._search, rows, best, classes))
+
+
+class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """``FPCClassifier`` with its parameters chosen by cross-validation.
 
     The candidates are all combinations of scalers, degrees, numbers of centers, ratios rho,
@@ -140,7 +175,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
     n_iter_ : int
         The number of iterations of the best candidate.
     status_ : str
-        "finished", or why the search ended early: "time_limit" or "interrupted".
+        "finished", or why the search ended early: "time_limit", "interrupted" or "callback".
     time_saved_ : float
         Seconds that fitting every candidate alone on every split would have taken, minus those of
         the search; an estimate from the measured times of its parts.
@@ -223,6 +258,7 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         self.checkpoint = checkpoint
         self.engine = engine
 
+    @with_callbacks
     def fit(
         self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None
     ) -> FPCClassifierCV:
@@ -249,20 +285,18 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
         with keeping_features(self):
             source = training_source(self, X, y, sample_weight, reset=True)
             job = search_job(self, source, groups)
-            found = search(source, job)
+            tasks = FitTasks(self, len(job.degrees) * len(job.scalers), X, y, "stage")
+            found = search(source, job, _StageHook(self, tasks))
         self._store(found, job.seed)
+        tasks.end()
         self._warn_overflow()
-        if self.status_ != "finished":
+        if self.status_ not in ("finished", "callback"):
             self._warn_stopped(found)
         return self
 
     def _store(self, found: SearchResult, seed: int) -> None:
         best = found.rows[found.best]
-        self.classes_ = found.classes
-        self.cv_results_ = cv_results(found.rows)
-        self.best_index_ = found.best
-        self.best_params_ = {"centers": self.centers, **best.params}
-        self.best_score_ = float(best.mean)
+        self.__dict__.update(_outcome(self, found.rows, found.best, found.classes))
         self.n_splits_ = len(best.scores)
         self.n_iter_ = round(best.iterations)
         self.status_ = "finished" if found.status is None else found.status.word
@@ -309,7 +343,9 @@ class FPCClassifierCV(ClassifierMixin, BaseEstimator):
             what += ", and its refit was cut short, too"
         why = "time_limit struck" if found.status is Status.TIME_LIMIT else "interrupted"
         warnings.warn(
-            f"The search ended early ({why}): {what}.{go_on}", ConvergenceWarning, stacklevel=3
+            f"The search ended early ({why}): {what}.{go_on}",
+            ConvergenceWarning,
+            stacklevel=3 + FRAMES,
         )
 
     @available_if(_is_refitted)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -40,7 +40,19 @@ MAX_STANDARD_ERRORS_BEHIND = 0.5
 """How far a candidate may be behind the best of earlier stages, in standard errors."""
 
 
-def search(source: DataSource, job: SearchJob) -> SearchResult:
+class StageCallback(Protocol):
+    """Is told of the stages of a search, and may end it."""
+
+    def begin(self) -> None:
+        """Note that a stage begins."""
+
+    def end(self, rows: list[Row], classes: Any) -> bool:
+        """Take the rows of all stages so far; return whether to end the search."""
+
+
+def search(
+    source: DataSource, job: SearchJob, callback: StageCallback | None = None
+) -> SearchResult:
     """Run a search, and return the results of all candidates and the refitted choice."""
     advice = how_to_resume(job.checkpoint)
     with (
@@ -61,7 +73,8 @@ def search(source: DataSource, job: SearchJob) -> SearchResult:
             checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, rounds))
             fit = replace(fit, checkpoint=checkpoint)
         try:
-            return _Search(SearchContext(source, job, prepared, rounds, fit, scorer)).run()
+            context = SearchContext(source, job, prepared, rounds, fit, scorer)
+            return _Search(context, callback).run()
         except WorkersLostError as lost:
             raise WorkersLostError(f"{lost} {advice}") from lost
         finally:
@@ -99,8 +112,8 @@ def _prepare(source: DataSource, job: SearchJob, fit: FitContext) -> Prepared:
 class _Search:
     """The state of a running search: the stages that are done, and their rows."""
 
-    def __init__(self, context: SearchContext) -> None:
-        self._context, self._job = context, context.job
+    def __init__(self, context: SearchContext, callback: StageCallback | None = None) -> None:
+        self._context, self._job, self._callback = context, context.job, callback
         self._done: list[tuple[str | None, int]] = []
         self._rows: list[Row] = []
         self._kept: Kept | None = None
@@ -147,8 +160,8 @@ class _Search:
             for number, (degree, scaler) in enumerate(stages):
                 title = f"{scaler or 'no scaler'}, degree {degree} ({number + 1} of {len(stages)})"
                 self._context.fit.monitor.title = title
-                if (scaler, degree) not in self._done:
-                    self._run_stage(scaler, degree)
+                if (scaler, degree) not in self._done and self._follow(scaler, degree):
+                    return Status.CALLBACK
         except Stopped as stop:
             return stop.status
         except OutOfTime:
@@ -158,6 +171,17 @@ class _Search:
                 raise
             return Status.INTERRUPTED
         return None
+
+    def _follow(self, scaler: str | None, degree: int) -> bool:
+        """Run a stage, and return whether the callback ends the search with the best row so far."""
+        if self._callback is None:
+            self._run_stage(scaler, degree)
+            return False
+        self._callback.begin()
+        self._run_stage(scaler, degree)
+        if choose(self._rows) is None:
+            return False
+        return self._callback.end(self._rows, self._context.prepared.classes)
 
     def _run_stage(self, scaler: str | None, degree: int) -> None:
         spec = self._job.map_spec(scaler, degree)

@@ -25,12 +25,12 @@ from polysift.runtime.parameters import (
 )
 from polysift.solvers.admm import AdmmSettings, ConvergedSettings
 from polysift.solvers.factor import RHO_FLOOR, Ridge
+from polysift.solvers.names import SOLVERS
 from polysift.solvers.newton import NewtonSettings
 from polysift.solvers.result import Result, Status
 from polysift.solvers.solver import SolverSettings
 from polysift.training.calibration import CALIBRATIONS
 
-SOLVERS = ("paper", "converged", "newton")
 GRAMS = ("exact", "sampled", "auto")
 ENGINES = ("local", "ray")
 
@@ -181,8 +181,11 @@ def check_engine(engine: Any) -> None:
         )
 
 
-def backend_of(engine: Any) -> Backend:
-    """Return the backend that the parameter ``engine`` asks for."""
+def backend_of(engine: Any, *, preview: bool = False) -> Backend:
+    """Return the backend that the parameter ``engine`` asks for.
+
+    ``preview`` says that it serves to plan: an engine with ``preview()`` need not start anything.
+    """
     check_engine(engine)
     if engine == "local":
         return LOCAL
@@ -191,11 +194,14 @@ def backend_of(engine: Any) -> Backend:
 
         engine = RayCluster()
     factory: BackendFactory = engine
-    return factory.open()
+    return engine.preview() if preview and hasattr(engine, "preview") else factory.open()
 
 
-def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
-    """Return the job of fitting an estimator to a source; by default with ``seed_of``."""
+def job_of(estimator: Any, source: DataSource, seed: int | None, *, preview: bool = False) -> Job:
+    """Return the job of fitting an estimator to a source; by default with ``seed_of``.
+
+    ``preview`` says that it is planned and not done.
+    """
     if seed is None:
         seed = seed_of(estimator)
     spec = check_map_spec(estimator, source.n_features, seed)
@@ -213,7 +219,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None) -> Job:
         parameters=parameters,
         show=bool(estimator.verbose),
         calibration=estimator.calibration,
-        backend=backend_of(estimator.engine),
+        backend=backend_of(estimator.engine, preview=preview),
         gram=estimator.gram,
     )
 

@@ -131,6 +131,8 @@ class Forecast:
         The number of workers of a cluster; 0 means the threads of this process.
     worker_memory : int
         The most that each worker holds at once, in bytes.
+    future_workers : bool
+        Whether no cluster runs yet, so that the workers are those that a new one would have.
     sample : int
         The approximate number of rows from which the Gram matrix is estimated; 0 if it is that of
         all rows.
@@ -164,15 +166,15 @@ class Forecast:
     workers: int = 0
     worker_memory: int = 0
     sample: int = 0
+    future_workers: bool = False
 
     def __str__(self) -> str:
         spilled = " (per-row state in a temporary file)" if self.spilled else ""
         processors = ("threads", f"{self.threads}, {self.shards_in_flight} shards in flight")
         if self.workers:
-            processors = (
-                "workers",
-                f"{self.workers}, {megabytes(self.worker_memory)} each at most",
-            )
+            future = " (of a new cluster: none runs yet)" if self.future_workers else ""
+            each = f"{megabytes(self.worker_memory)} each at most{future}"
+            processors = ("workers", f"{self.workers}, {each}")
         return "\n".join(
             f"{name:<21}{value}"
             for name, value in (
@@ -235,6 +237,7 @@ def forecast(
         workers=backend.workers,
         worker_memory=backend.worker_bytes(shape, execution),
         sample=sampled,
+        future_workers=getattr(backend, "future", False),
     )
 
 
