@@ -148,6 +148,8 @@ class Shape:
         The sample from which the Gram matrix is estimated; None if it is that of all rows.
     sparse : bool
         Whether the rows are sparse.
+    calibrated : bool
+        Whether a calibrator is learned from the scores of all rows.
     """
 
     rows: int
@@ -164,6 +166,7 @@ class Shape:
     subsample: int = 0
     sample: Sample | None = None
     sparse: bool = False
+    calibrated: bool = False
 
     @classmethod
     def of(
@@ -270,12 +273,33 @@ def peak_bytes(
         _gram_bytes(shape, execution, waiting, per_thread),
         _solve_bytes(shape, execution, waiting, per_thread),
     )
-    return int(_permanent_bytes(shape, execution) + reading + phase)
+    held = _permanent_bytes(shape, execution)
+    return int(max(held + reading + phase, _labels_bytes(shape) + calibration_bytes(shape)))
+
+
+def _labels_bytes(shape: Shape) -> int:
+    """Return what labels, weights and folds take."""
+    return shape.rows * (1 + (8 if shape.weighted else 0) + (4 if shape.fold_parts > 1 else 0))
+
+
+def calibration_bytes(shape: Shape) -> int:
+    """Return what the calibration holds, when state and features are gone.
+
+    Per row there are its score and, while the calibrator of a fold is learned from the four others,
+    which are 0.8 of the rows, copies of the scores twice, and of class and weight, the work of
+    Newton's method for one column (or of scikit-learn's isotonic regression), and the probabilities
+    of all classes; then, to assess these, four arrays as large as they.
+    """
+    if not shape.calibrated:
+        return 0
+    classes = max(shape.columns, 2)
+    learning = 120 + 13 * shape.columns + 8 * classes
+    return shape.rows * (8 * shape.columns + max(learning, 40 + 35 * classes))
 
 
 def _permanent_bytes(shape: Shape, execution: Execution) -> int:
     """Return what is held from the survey to the end: labels, weights, state, kept features."""
-    kept = shape.rows * (1 + (8 if shape.weighted else 0) + (4 if shape.fold_parts > 1 else 0))
+    kept = _labels_bytes(shape)
     kept += 0 if execution.spill else state_bytes(shape)
     kept += features_bytes(shape) if execution.keep_features else 0
     if shape.subsample:
@@ -302,6 +326,7 @@ def _survey_bytes(shape: Shape, execution: Execution, waiting: int) -> int:
     """Return what the survey holds: labels, candidate centers, blocks of rows, sketches."""
     d = shape.features
     survey = 4 * shape.rows + waiting * 8 * shape.centers * d
+    survey += 16 * shape.rows if shape.weighted else 0  # as given, by shard and joined
     survey += execution.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
     if shape.quantiles:
         survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)
@@ -325,6 +350,7 @@ def _solve_bytes(shape: Shape, execution: Execution, waiting: int, per_thread: f
     solve += 8 * n * waiting * (columns - 1)
     if shape.hessians:  # coordinates, and per column a Hessian, its inverse and their partial sums
         solve += 8 * n * n * (shape.problems + 2 * columns + 2 + execution.threads + waiting)
+    solve += 8 * shape.rows * shape.columns if shape.calibrated else 0  # the scores held out
     return solve + execution.threads * per_thread
 
 
