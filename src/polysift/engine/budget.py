@@ -285,10 +285,8 @@ def _labels_bytes(shape: Shape) -> int:
 def calibration_bytes(shape: Shape) -> int:
     """Return what the calibration holds, when state and features are gone.
 
-    Per row there are its score and, while the calibrator of a fold is learned from the four others,
-    which are 0.8 of the rows, copies of the scores twice, and of class and weight, the work of
-    Newton's method for one column (or of scikit-learn's isotonic regression), and the probabilities
-    of all classes; then, to assess these, four arrays as large as they.
+    Per row: its score; while the calibrator of a fold is learned, two copies of the scores of the
+    others, the work of one column, and all probabilities; then four arrays of these, to assess.
     """
     if not shape.calibrated:
         return 0
