@@ -18,6 +18,7 @@ from polysift.engine.budget import (
     MAX_KEPT_FEATURES_SHARE,
     Execution,
     Shape,
+    calibration_bytes,
     features_bytes,
     megabytes,
     peak_bytes,
@@ -117,12 +118,14 @@ class ClusterBackend:
         Sums that wait to be added lie in the object store, however many workers make them.
         """
         sums = 1 + tree_levels(len(shard_spans(shape.rows)))
-        return peak_bytes(replace(shape, rows=1, unit_bytes=0), Execution(1, 1), sums=sums)
+        few = replace(shape, rows=1, unit_bytes=0)
+        return max(peak_bytes(few, Execution(1, 1), sums=sums), calibration_bytes(shape))
 
     def worker_bytes(self, shape: Shape, execution: Execution) -> int:
         """Return the most that a worker holds at once."""
         partitions = self._cut(shape)
-        own = replace(shape, rows=max(partition.n_rows for partition in partitions))
+        rows = max(partition.n_rows for partition in partitions)
+        own = replace(shape, rows=rows, calibrated=False)  # the process of the fit calibrates
         kept = features_bytes(own) if execution.keep_features else 0
         return self._task_bytes(shape, partitions) + kept
 
@@ -223,7 +226,8 @@ class ClusterBackend:
     def _can_keep(self, limit: int, shape: Shape) -> bool:
         """Return whether the features fit the object store, and a worker those of a partition."""
         partitions = self._cut(shape)
-        own = replace(shape, rows=max(partition.n_rows for partition in partitions))
+        rows = max(partition.n_rows for partition in partitions)
+        own = replace(shape, rows=rows, calibrated=False)  # the process of the fit calibrates
         room = min(limit, self.cluster.worker_memory)
         fits = self._task_bytes(shape, partitions) + features_bytes(own) <= room
         return fits and features_bytes(shape) <= MAX_KEPT_FEATURES_SHARE * self.cluster.store_memory
@@ -233,7 +237,8 @@ class ClusterBackend:
 
     def _task_bytes(self, shape: Shape, partitions: list[Partition]) -> int:
         """Return the most that a task on any of some partitions holds at once."""
-        own = replace(shape, rows=max(partition.n_rows for partition in partitions))
+        rows = max(partition.n_rows for partition in partitions)
+        own = replace(shape, rows=rows, calibrated=False)  # the process of the fit calibrates
         shard_rows = max(stop - start for part in partitions for start, stop in part.shards)
         sums = max(partition.n_sums for partition in partitions)
         threads = self.cluster.threads

@@ -120,7 +120,9 @@ class Encoding:
         """Return the weights of rows in units of ``unit``; a positive one stays positive."""
         if given is None or self.unit == 1.0:
             return given
-        return np.where(given > 0, _in_units(given, self.unit), 0.0)
+        own = _in_units(given, self.unit)
+        own[given == 0] = 0.0
+        return own
 
     def weights(self, own: FloatArray | None, codes: IntArray) -> FloatArray | None:
         """Return the weights of rows: their own, times those of their classes."""
@@ -173,7 +175,8 @@ def _exact_sum(values: list[float]) -> float:
 
 def _in_units(weights: FloatArray, unit: float) -> FloatArray:
     """Return positive weights divided by ``unit``, and positive still."""
-    return np.maximum(weights / unit, np.finfo(float).tiny)
+    quotients = weights / unit
+    return np.maximum(quotients, np.finfo(float).tiny, out=quotients)
 
 
 def _unit(parts: list[LabelPart], totals: FloatArray) -> float:

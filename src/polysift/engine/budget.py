@@ -151,6 +151,8 @@ class Shape:
         The sample from which the Gram matrix is estimated; None if it is that of all rows.
     sparse : bool
         Whether the rows are sparse.
+    calibrated : bool
+        Whether a calibrator is learned from the scores of all rows.
     """
 
     rows: int
@@ -167,6 +169,7 @@ class Shape:
     subsample: int = 0
     sample: Sample | None = None
     sparse: bool = False
+    calibrated: bool = False
 
     @classmethod
     def of(
@@ -273,12 +276,31 @@ def peak_bytes(
         _gram_bytes(shape, execution, waiting, per_thread),
         _solve_bytes(shape, execution, waiting, per_thread),
     )
-    return int(_permanent_bytes(shape, execution) + reading + phase)
+    held = _permanent_bytes(shape, execution)
+    return int(max(held + reading + phase, _labels_bytes(shape) + calibration_bytes(shape)))
+
+
+def _labels_bytes(shape: Shape) -> int:
+    """Return what labels, weights and folds take."""
+    return shape.rows * (1 + (8 if shape.weighted else 0) + (4 if shape.fold_parts > 1 else 0))
+
+
+def calibration_bytes(shape: Shape) -> int:
+    """Return what the calibration holds, when state and features are gone.
+
+    Per row: its score; while the calibrator of a fold is learned, two copies of the scores of the
+    others, the work of one column, and all probabilities; then four arrays of these, to assess.
+    """
+    if not shape.calibrated:
+        return 0
+    classes = max(shape.columns, 2)
+    learning = 120 + 13 * shape.columns + 8 * classes
+    return shape.rows * (8 * shape.columns + max(learning, 40 + 35 * classes))
 
 
 def _permanent_bytes(shape: Shape, execution: Execution) -> int:
     """Return what is held from the survey to the end: labels, weights, state, kept features."""
-    kept = shape.rows * (1 + (8 if shape.weighted else 0) + (4 if shape.fold_parts > 1 else 0))
+    kept = _labels_bytes(shape)
     kept += 0 if execution.spill else state_bytes(shape)
     kept += features_bytes(shape) if execution.keep_features else 0
     if shape.subsample:
@@ -305,6 +327,7 @@ def _survey_bytes(shape: Shape, execution: Execution, waiting: int) -> int:
     """Return what the survey holds: labels, candidate centers, blocks of rows, sketches."""
     d = shape.features
     survey = 4 * shape.rows + waiting * 8 * shape.centers * d
+    survey += 16 * shape.rows if shape.weighted else 0  # as given, by shard and joined
     survey += execution.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
     if shape.quantiles:
         survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)
@@ -328,6 +351,7 @@ def _solve_bytes(shape: Shape, execution: Execution, waiting: int, per_thread: f
     solve += 8 * n * waiting * (columns - 1)
     if shape.hessians:  # coordinates, and per column a Hessian, its inverse and their partial sums
         solve += 8 * n * n * (shape.problems + 2 * columns + 2 + execution.threads + waiting)
+    solve += 8 * shape.rows * shape.columns if shape.calibrated else 0  # the scores held out
     return solve + execution.threads * per_thread
 
 

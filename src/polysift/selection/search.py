@@ -259,6 +259,7 @@ class _Search:
         shape = replace(
             context.shape(n, max(round_.n_fold_parts for round_ in rounds)),
             problems=max(1 + folds, *(round_.n_splits for round_ in context.rounds)),
+            calibrated=folds > 0,
         )
         job.backend.fit_in(limit, shape, job.threads)
 

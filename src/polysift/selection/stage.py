@@ -281,7 +281,8 @@ def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> 
         folds = 0 if job.calibration is None else round_.n_splits
     candidate = Candidate(n, params["rho"], params["solver"], (params["max_iter"],))
     settings = job.settings(candidate)
-    shape = replace(context.shape(n, data.n_fold_parts), problems=1 + folds)
+    shape = context.shape(n, data.n_fold_parts)
+    shape = replace(shape, problems=1 + folds, calibrated=folds > 0)
     execution = job.backend.fit_in(
         job.memory_limit, shape, job.threads, keep_features=settings.many_sweeps
     )

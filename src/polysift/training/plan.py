@@ -63,7 +63,8 @@ def shape_of(source: DataSource, job: Job, classes: int, weighted: bool) -> Shap
     if settings.float64_features:
         shape = replace(shape, itemsize=8)
     if job.calibration is not None:
-        shape = replace(shape, fold_parts=CALIBRATION_FOLDS, problems=1 + CALIBRATION_FOLDS)
+        folds = CALIBRATION_FOLDS
+        shape = replace(shape, fold_parts=folds, problems=1 + folds, calibrated=True)
     return replace(shape, sample=_sample_for(job, shape))
 
 
