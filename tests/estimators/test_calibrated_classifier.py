@@ -171,7 +171,7 @@ def test_the_model_does_not_depend_on_the_memory_limit():
     X, y = problem(6000)
     clf = FPCClassifier(3, calibration="sigmoid", max_iter=3, tol=1e-300, random_state=0)
     free = clone(clf).fit(X, y)
-    shape = Shape(6000, 3, 20, 1, 8, False, False, 0, fold_parts=5, problems=6)
+    shape = Shape(6000, 3, 20, 1, 8, False, False, 0, fold_parts=5, problems=6, calibrated=True)
     least = peak_bytes(shape, Execution(1, 1, spill=True))
     assert fit_in(least, shape, 2).spill
     tight = clone(clf).set_params(memory_limit=least).fit(X, y)

@@ -283,18 +283,10 @@ def _labels_bytes(shape: Shape) -> int:
 
 
 def calibration_bytes(shape: Shape) -> int:
-    """Return what the calibration holds, when state and features are gone.
-
-    Per row there are its score and, while the calibrator of a fold is learned from the four others,
-    which are 0.8 of the rows, copies of the scores twice, and of class and weight, the work of
-    Newton's method for one column (or of scikit-learn's isotonic regression), and the probabilities
-    of all classes; then, to assess these, four arrays as large as they.
-    """
-    if not shape.calibrated:
-        return 0
-    classes = max(shape.columns, 2)
-    learning = 120 + 13 * shape.columns + 8 * classes
-    return shape.rows * (8 * shape.columns + max(learning, 40 + 35 * classes))
+    """Return what the calibration holds, when state and features are gone."""
+    K, classes = shape.columns, max(shape.columns, 2)
+    most = max(120 + 13 * K + 8 * classes, 40 + 35 * classes)  # to learn by folds, or to assess
+    return shape.rows * (8 * K + most) if shape.calibrated else 0
 
 
 def _permanent_bytes(shape: Shape, execution: Execution) -> int:

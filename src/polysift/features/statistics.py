@@ -81,7 +81,8 @@ def column_statistics(block: Block, weights: FloatArray) -> ColumnStatistics:
     """Return the statistics of one block, whose weights must be positive."""
     d = block.shape[1]
     if len(weights) == 0:
-        return ColumnStatistics(0.0, *(np.zeros(d) for _ in range(4)))
+        low, high, mean, squares = np.zeros((4, d))
+        return ColumnStatistics(0.0, low, high, mean, squares)
     exponent = int(np.frexp(weights.max())[1])
     exponent = exponent if abs(exponent) > MAX_PLAIN_EXPONENT else 0
     weights = np.ldexp(weights, -exponent) if exponent else weights

@@ -226,6 +226,8 @@ class Loop:
             solver.rows, word = checked_history(values["rows"][i]), values["status"][i]
             solver.iterates = len(solver.rows)
             solver.status = None if word is None else Status[word]
+            dropped = bool(self.note)  # by a search, which has noted its results
+            require(word is not None or i in self._active or dropped, "a solver must be alive")
             require(word is None or bool(solver.rows), "a solver that has ended must have run")
 
     def _complete_histories(self) -> None:
