@@ -286,16 +286,10 @@ def _labels_bytes(shape: Shape) -> int:
 
 
 def calibration_bytes(shape: Shape) -> int:
-    """Return what the calibration holds, when state and features are gone.
-
-    Per row: its score; while the calibrator of a fold is learned, two copies of the scores of the
-    others, the work of one column, and all probabilities; then four arrays of these, to assess.
-    """
-    if not shape.calibrated:
-        return 0
-    classes = max(shape.columns, 2)
-    learning = 120 + 13 * shape.columns + 8 * classes
-    return shape.rows * (8 * shape.columns + max(learning, 40 + 35 * classes))
+    """Return what the calibration holds, when state and features are gone."""
+    K, classes = shape.columns, max(shape.columns, 2)
+    most = max(120 + 13 * K + 8 * classes, 40 + 35 * classes)  # to learn by folds, or to assess
+    return shape.rows * (8 * K + most) if shape.calibrated else 0
 
 
 def _permanent_bytes(shape: Shape, execution: Execution) -> int:
