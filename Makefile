@@ -61,7 +61,7 @@ bench: $(VENV)/.test
 # Made-up and damaged inputs by a new seed, on all cores for SECONDS; ARGS="csv npy" some, ARGS="csv --seed 5 --case 17" one again.
 SECONDS ?= 60
 fuzz: $(VENV)/.test
-	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS) $(ARGS)
+	$(BIN)/python tests/fuzz/fuzz.py --seconds $(SECONDS) $(ARGS)
 
 # An sdist and a wheel of polysift in dist/, and of polysift-paper in dist/paper/.
 dist: $(VENV)/.release

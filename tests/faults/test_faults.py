@@ -31,6 +31,10 @@ NEEDED = {
 """What each scenario does at least: a fault that does not occur proves nothing."""
 
 
+LONG = {"search", "report"}
+"""Scenarios whose single run takes about a second."""
+
+
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     made = built(tmp_path_factory.mktemp("interposer"))
@@ -59,7 +63,7 @@ def check(found, name):
 
 
 @pytest.mark.needs("pyarrow", "pandas", "onnx")
-@pytest.mark.parametrize("name", NEEDED)
+@pytest.mark.parametrize("name", sorted(NEEDED.keys() - LONG))
 def test_one_error_of_each_kind(library, tmp_path, name):
     check(run(library, name, tmp_path, "some"), name)
 

@@ -99,7 +99,8 @@ def _escape_unprintable() -> None:
 
 def _message(error: BaseException) -> str:
     message = _with_options(_first_message(error))
-    return " ".join([message, *getattr(error, "__notes__", ())])
+    whole = " ".join([message, *getattr(error, "__notes__", ())])
+    return whole.replace("\n", "\\n")  # of a file's name, say: a message is one line
 
 
 def _with_options(message: str) -> str:

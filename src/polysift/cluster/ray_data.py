@@ -124,7 +124,8 @@ def _units(refs: list[Any], counts: list[int], schema: Any) -> list[Unit]:
     for number, (ref, rows) in enumerate(zip(refs, counts, strict=True)):
         if rows:
             # Not resident: a partition that is sent takes along the reference, not the rows.
-            units.append(Unit(rows, NAME, first, partial(_load, ref, number, schema)))
+            load = partial(_load, ref, number, schema)
+            units.append(Unit(rows, NAME, first, load, stored=False))
         first += rows
     return units
 

@@ -59,6 +59,8 @@ class Unit:
         Takes names of columns, returns a pyarrow Table of them.
     resident : bool
         Whether it is in memory (or in a mapped file) already, so that loading allocates nothing.
+    stored : bool
+        Whether it is decoded from a file, which may be damaged, and not held by others for us.
     """
 
     n_rows: int
@@ -66,10 +68,13 @@ class Unit:
     first_row: int
     load: Callable[[list[str]], Any]
     resident: bool = False
+    stored: bool = True
 
 
 def load_unit(unit: Unit, columns: list[str]) -> Any:
     """Return the given columns of a unit as a table."""
+    if not unit.stored:
+        return unit.load(columns)
     failure: OSError | None = None
     what = f"its row group of {unit.n_rows} rows from row {unit.first_row} on is damaged"
     with decoding(f"{unit.file} cannot be read: {what}", ". Write the file again."):

@@ -17,6 +17,12 @@ from polysift.runtime.arrays import InvalidFieldError, is_plain_array, require, 
 
 MAX_DEGREE = 2**31
 
+SUMMARY_FIELDS = (
+    *("rows", "class_counts", "origin", "dtype", "threads"),
+    *("expected_memory", "measured_memory", "memory_limit"),
+)
+"""What every fit records in ``training_summary_``."""
+
 
 def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
     """Raise an ``InvalidFieldError`` unless the attributes make a fitted model of this kind."""
@@ -52,8 +58,7 @@ def _check_records(attributes: dict[str, Any], n_classes: int) -> None:
     if "history_" in attributes:
         _check_columns(_fields(attributes, "history_"), "history_", attributes.get("n_iter_"))
     if "training_summary_" in attributes:
-        summary = _fields(attributes, "training_summary_", "rows", "class_counts")
-        required_array(summary, "class_counts", "f", (n_classes,))
+        _check_summary(_fields(attributes, "training_summary_", *SUMMARY_FIELDS), n_classes)
     if "timings_" in attributes:
         _fields(attributes, "timings_")
     if "_map_params" in attributes:
@@ -65,6 +70,18 @@ def _check_records(attributes: dict[str, Any], n_classes: int) -> None:
         require(
             isinstance(number, Real) and not isinstance(number, bool), f"{name} must be a number"
         )
+
+
+def _check_summary(summary: dict[str, Any], n_classes: int) -> None:
+    """Check what ``inspect`` and the report say about the training."""
+    required_array(summary, "class_counts", "f", (n_classes,))
+    for name in ("rows", "threads"):
+        _integer(summary, name, 1)
+    for name in ("origin", "dtype"):
+        require(isinstance(summary[name], (str, type(None))), f"{name} must be text")
+    for name in ("expected_memory", "measured_memory", "memory_limit"):
+        if summary[name] is not None:
+            _integer(summary, name, 0)
 
 
 def _check_search(attributes: dict[str, Any], d: int, classes: Any) -> None:

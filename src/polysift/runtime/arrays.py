@@ -211,6 +211,8 @@ def read_arrays(
     with open(path, "rb") as file:
         index, end = _read_index(file)
         given = {} if into is None else into(index["values"])
+        if not given.keys() <= index["arrays"].keys():
+            raise MalformedError("lacks an array")
         for name, entry in index["arrays"].items():
             header = ArrayHeader.from_json(entry["dtype"], entry["shape"], NATIVE_ORDER)
             if entry["offset"] + header.nbytes > end:
@@ -258,8 +260,21 @@ def _read_index(file: BinaryIO) -> tuple[dict[str, Any], int]:
     text = file.read(length)
     if _digest(text) != digest:
         raise MalformedError("has a wrong checksum")
-    index: dict[str, Any] = json.loads(text)
-    return index, start
+    return _checked_index(json.loads(text)), start
+
+
+def _checked_index(index: Any) -> dict[str, Any]:
+    """Return an index that has the fields ``write_arrays`` gives it."""
+    fields = {"arrays": dict, "digest": str, "values": dict}
+    whole = isinstance(index, dict) and index.keys() == fields.keys()
+    if not whole or not all(isinstance(index[name], kind) for name, kind in fields.items()):
+        raise MalformedError("has an index that is not as it is written")
+    for entry in index["arrays"].values():
+        known = isinstance(entry, dict) and entry.keys() == {"dtype", "shape", "offset"}
+        if not known or type(entry["offset"]) is not int or entry["offset"] < 0:
+            raise MalformedError("has an index of arrays that is not as it is written")
+    found: dict[str, Any] = index
+    return found
 
 
 def _digest(text: bytes) -> bytes:

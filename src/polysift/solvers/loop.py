@@ -215,7 +215,6 @@ class Loop:
 
     def _resume(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
         """Resume from what ``save`` has saved."""
-        require("state" in arrays, "there must be a state of the rows")
         require(isinstance(values["note"], dict), "note must be a dict")
         self._active, self.note = values["alive"], values["note"]
         for i, solver in enumerate(self.solvers):

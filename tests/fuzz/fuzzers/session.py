@@ -13,10 +13,9 @@ from time import monotonic
 
 from fuzzers.cases import store
 from fuzzers.child import FOUND, Child, Job, Outcome
-from fuzzers.known import known_reason
 from fuzzers.table import TARGETS
 
-PROGRAM = "python tests/fuzz/run.py"
+PROGRAM = "python tests/fuzz/fuzz.py"
 SECONDS_PER_LINE = 5.0
 
 
@@ -38,7 +37,6 @@ class Session:
     seconds: float
     folder: Path
     tried: Counter[str] = field(default_factory=Counter)
-    known: Counter[str] = field(default_factory=Counter)
     found: dict[str, list[Job]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -64,10 +62,7 @@ class Session:
     def _note(self, job: Job, outcome: Outcome) -> None:
         self.tried[job.target, outcome.result] += 1
         if outcome.result == FOUND:
-            if reason := known_reason(job.target, outcome.text):
-                self.known[reason] += 1
-            else:
-                self._keep(job, outcome.text)
+            self._keep(job, outcome.text)
         if monotonic() - self._shown > SECONDS_PER_LINE:
             self._show()
 

@@ -1,11 +1,11 @@
 """Fuzz what polysift reads: for some time, or one case again.
 
-    python tests/fuzz/run.py                              all targets, for a minute, by a new seed
-    python tests/fuzz/run.py csv npy --seconds 600        two of them, for ten minutes
-    python tests/fuzz/run.py csv --seed 5 --case 17       one case again
-    python tests/fuzz/run.py csv findings/csv-5-17        the same, as it was kept
-    python tests/fuzz/run.py csv some.csv                 a file
-    python tests/fuzz/run.py --corpus                     every kept case
+    python tests/fuzz/fuzz.py                              all targets, for a minute, by a new seed
+    python tests/fuzz/fuzz.py csv npy --seconds 600        two of them, for ten minutes
+    python tests/fuzz/fuzz.py csv --seed 5 --case 17       one case again
+    python tests/fuzz/fuzz.py csv findings/csv-5-17        the same, as it was kept
+    python tests/fuzz/fuzz.py csv some.csv                 a file
+    python tests/fuzz/fuzz.py --corpus                     every kept case
 
 The exit status is 1 if something was found.
 """
@@ -85,8 +85,6 @@ def _session(targets: Sequence[str], given: argparse.Namespace) -> int:
     jobs = chain(corpus_jobs(targets), endless(targets, seed))
     session = Session(jobs, given.seconds, given.findings)
     session.run(given.jobs)
-    for reason, count in session.known.items():
-        print(f"known, {count} times: {reason}")
     for kind, jobs in session.found.items():
         print(f"{len(jobs)} times, first {jobs[0]}: {kind}")
     return int(bool(session.found))
