@@ -435,3 +435,14 @@ def test_wrong_input():
     far = explain(FPCClassifier(5, scaler=None, random_state=0).fit(X, y))
     with pytest.raises(ValueError, match="overflows float64 in row 1 "):
         far.gradients(np.array([[0.0, 0.0], [1e300, 0.0]]))
+
+
+def test_a_model_that_is_too_large_to_explain():
+    X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    clf = FPCClassifier(2, random_state=0).fit(X, X[:, 0] > 0)
+    clf.coef_ = clf.coef_ * 1e200
+    with pytest.raises(polysift.FeatureOverflowError, match="their squares, overflow"):
+        polysift.explain(clf, X)
+    clf.degree_ = 1_000_000
+    with pytest.raises(ValueError, match="moments take .* GiB"):
+        polysift.explain(clf, X)

@@ -83,7 +83,9 @@ class ClusterEngine:
 
     def gram(self) -> GramSums:
         """Return the sums that do not depend on u, for each fold part of rows."""
-        growing = GrowingGram(self._checkpoint, self._suffix, self._n_centers)
+        growing = GrowingGram(
+            self._checkpoint, self._suffix, (self._n_centers, self._data.n_columns)
+        )
         rows, spans, done = self._rows, self._spans(), growing.done
         left = [i for i, (first, own) in enumerate(spans) if first + len(own) > done]
 

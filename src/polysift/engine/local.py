@@ -77,7 +77,9 @@ class LocalEngine:
 
     def gram(self) -> GramSums:
         """Return the sums that do not depend on u, for each fold part of rows."""
-        growing = GrowingGram(self._checkpoint, self._suffix, self._work.n_centers)
+        growing = GrowingGram(
+            self._checkpoint, self._suffix, (self._work.n_centers, self._data.n_columns)
+        )
         spans = self._work.spans()[growing.done :]
         parts = self._pool.map(
             self._work.gram, self._data.source.parts(spans), work=self._features_per_pass

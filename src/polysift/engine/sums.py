@@ -185,13 +185,19 @@ def predicted_codes(f: FloatArray) -> FloatArray:
 
 
 def checked_gram(
-    arrays: dict[str, FloatArray], G: str, Aty: str, n_centers: int | None = None
+    arrays: dict[str, FloatArray],
+    G: str,
+    Aty: str,
+    n_centers: int | None = None,
+    n_columns: int | None = None,
 ) -> GramSums:
     """Return the sums under these names in a checkpoint, whose shapes must fit each other."""
     shape = np.shape(arrays[G])
     n = shape[-1] if n_centers is None else n_centers
-    found = required_array(arrays, G, "f", (shape[0], n, n), finite=False)
-    return GramSums(found, required_array(arrays, Aty, "f", (shape[0], n, None), finite=False))
+    found = required_array(arrays, G, "f", (shape[0], n, n), of_a_fit=True)
+    return GramSums(
+        found, required_array(arrays, Aty, "f", (shape[0], n, n_columns), of_a_fit=True)
+    )
 
 
 class GrowingGram:
@@ -203,8 +209,8 @@ class GrowingGram:
         Where they are saved, and resumed from, as the state "gram" with ``suffix``.
     suffix : str
         Distinguishes the states of several engines in one checkpoint.
-    n_centers : int, optional
-        The side of the matrices, which saved ones must have.
+    sizes : tuple of int, optional
+        The numbers of centers and of label columns, which saved sums must have.
 
     Attributes
     ----------
@@ -213,7 +219,10 @@ class GrowingGram:
     """
 
     def __init__(
-        self, checkpoint: Checkpoint | None, suffix: str = "", n_centers: int | None = None
+        self,
+        checkpoint: Checkpoint | None,
+        suffix: str = "",
+        sizes: tuple[int | None, int | None] = (None, None),
     ) -> None:
         self._checkpoint, self._name = checkpoint, f"gram{suffix}"
         self._tree: TreeSum[GramSums] = TreeSum(GramSums.add)
@@ -223,10 +232,13 @@ class GrowingGram:
         if saved is not None:
             assert checkpoint is not None
             with checkpoint.using(self._name):
-                self._restore(*saved, n_centers)
+                self._restore(*saved, sizes)
 
     def _restore(
-        self, arrays: dict[str, FloatArray], values: dict[str, Any], n_centers: int | None
+        self,
+        arrays: dict[str, FloatArray],
+        values: dict[str, Any],
+        sizes: tuple[int | None, int | None],
     ) -> None:
         counts, shards = values["counts"], values["shards"]
         whole = isinstance(counts, list) and all(
@@ -235,7 +247,7 @@ class GrowingGram:
         require(whole, "counts and shards must be whole numbers")
         levels: list[tuple[int, GramSums | None]] = []
         for i, count in enumerate(counts):
-            known = checked_gram(arrays, f"G{i}", f"Aty{i}", n_centers) if count else None
+            known = checked_gram(arrays, f"G{i}", f"Aty{i}", *sizes) if count else None
             levels.append((count, known))
         require(len(arrays) == 2 * sum(map(bool, counts)), "every matrix must have its count")
         require(len({(g.G.shape, g.Aty.shape) for _, g in levels if g}) <= 1, "shapes must agree")

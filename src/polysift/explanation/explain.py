@@ -19,8 +19,12 @@ from polysift.explanation.variances import importance_of
 from polysift.features.kernels import full_dimension
 from polysift.features.monomials import expand
 from polysift.features.scalers import AffineScaler, scaler_from_dict
+from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.types import FloatArray
+
+MAX_TABLE_BYTES = 2**32
+"""The most that the moments of the features may take: d (s + 1)^2 numbers."""
 
 MAX_MONOMIALS = 100_000
 
@@ -81,6 +85,30 @@ def explain(
         raise ValueError(f"max_monomials must be an integer of at least 1; got {max_monomials!r}.")
     if X is None and sample_weight is not None:
         raise ValueError("sample_weight counts the rows of X; got no X.")
+    _check_size(clf)
+    try:
+        with np.errstate(over="raise", invalid="raise"):
+            return _explained(clf, X, sample_weight, max_monomials)
+    except FloatingPointError as error:
+        if isinstance(error, FeatureOverflowError):
+            raise
+        raise FeatureOverflowError(
+            "The model cannot be explained: its scores, or their squares, overflow float64. Its "
+            "coefficients are too large, or the rows lie too far from the training data."
+        ) from error
+
+
+def _check_size(clf: FPCClassifier) -> None:
+    """Raise for a degree whose tables of moments would take gigabytes."""
+    needed = 8 * clf.n_features_in_ * (clf.degree_ + 1) ** 2
+    if needed > MAX_TABLE_BYTES:
+        raise ValueError(
+            f"The model cannot be explained: for degree {clf.degree_} and {clf.n_features_in_} "
+            f"features, tables of moments take {needed / 2**30:,.0f} GiB. Fit a lower degree."
+        )
+
+
+def _explained(clf: FPCClassifier, X: Any, sample_weight: Any, max_monomials: int) -> Explanation:
     reference = _reference(clf, X, sample_weight)
     baseline = reference.means[:, 1]
     count = full_dimension(clf.degree_, clf.n_features_in_)

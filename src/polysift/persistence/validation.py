@@ -60,7 +60,8 @@ def _check_records(attributes: dict[str, Any], n_classes: int) -> None:
     if "training_summary_" in attributes:
         _check_summary(_fields(attributes, "training_summary_", *SUMMARY_FIELDS), n_classes)
     if "timings_" in attributes:
-        _fields(attributes, "timings_")
+        seconds = _fields(attributes, "timings_", "total").values()
+        require(all(isinstance(s, Real) for s in seconds), "timings_ must be numbers")
     if "_map_params" in attributes:
         _fields(attributes, "_map_params", "degree", "n_centers", "scaler", "centers")
     for name in ("status_", "status_message_", "gram_"):

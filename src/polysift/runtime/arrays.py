@@ -37,6 +37,9 @@ LITTLE_ENDIAN = "<"
 NATIVE_ORDER = "<" if sys.byteorder == "little" else ">"
 
 MAGIC = b"polysift-state-3"
+LARGEST = 1e150
+"""What no number in the state of a fit comes near: the squares of larger ones overflow."""
+
 DIGEST_BYTES, LENGTH_BYTES = 16, 8
 """The last bytes of an array file: the digest of its index, and the length of that."""
 
@@ -292,6 +295,11 @@ def is_plain_array(value: Any) -> bool:
     return isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
 
 
+def is_small(array: FloatArray) -> bool:
+    """Return whether all numbers can be squared and added up."""
+    return not array.size or bool(-LARGEST < array.min() <= array.max() < LARGEST)
+
+
 def required_array(
     fields: Mapping[str, Any],
     name: str,
@@ -299,6 +307,7 @@ def required_array(
     shape: tuple[int | None, ...],
     *,
     finite: bool = True,
+    of_a_fit: bool = False,
 ) -> FloatArray:
     """Return a field that must be an array of a kind and shape.
 
@@ -314,6 +323,8 @@ def required_array(
         The shape; None is any length.
     finite : bool, default=True
         Whether infinite values are refused; NaN always is.
+    of_a_fit : bool, default=False
+        Whether numbers are refused whose squares overflow: no fit gets that far.
     """
     found: Any = fields.get(name)
     require(is_plain_array(found) and found.ndim == len(shape), f"{name} must be an array")
@@ -324,6 +335,8 @@ def required_array(
         require(found.dtype == np.float64, f"{name} must be of float64")
         require(not np.isnan(found).any(), f"{name} must not hold NaN")
         require(not finite or np.isfinite(found).all(), f"{name} must be finite")
+        usual = found if finite else found[np.isfinite(found)]
+        require(not of_a_fit or is_small(usual), f"{name} must be smaller than {LARGEST:g}")
     else:
         require(found.dtype.kind in ("iu" if kind == "i" else kind), f"{name} has the wrong dtype")
     array: FloatArray = found

@@ -270,5 +270,5 @@ class Admm(Solver):
         """Resume from what ``saved`` returned."""
         shape = self.u.shape
         self.u, self.r, self.g = (
-            required_array(arrays, name, "f", shape, finite=False) for name in ("u", "r", "g")
+            required_array(arrays, name, "f", shape, of_a_fit=True) for name in ("u", "r", "g")
         )

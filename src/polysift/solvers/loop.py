@@ -14,7 +14,7 @@ import numpy as np
 
 from polysift.engine.engine import SamplingEngine
 from polysift.runtime import clock
-from polysift.runtime.arrays import require
+from polysift.runtime.arrays import is_small, require
 from polysift.runtime.checkpoints import Checkpoint
 from polysift.runtime.parallel import Pool
 from polysift.runtime.progress import Monitor, OutOfTime
@@ -198,7 +198,8 @@ class Loop:
     def _restore(self) -> bool:
         def state(values: dict[str, Any]) -> dict[str, Any]:
             alive, count = values["alive"], len(self.solvers)
-            known = isinstance(alive, list) and set(alive) <= set(range(count))
+            known = isinstance(alive, list) and all(type(i) is int for i in alive)
+            known = known and set(alive) <= set(range(count))
             require(known and alive == sorted(set(alive)), "alive must be numbers of solvers")
             self._engine.begin(len(alive))
             return {"state": self._engine.state}
@@ -216,6 +217,7 @@ class Loop:
     def _resume(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
         """Resume from what ``save`` has saved."""
         require(isinstance(values["note"], dict), "note must be a dict")
+        require("state" not in arrays or is_small(arrays["state"]), "the state is too large")
         self._active, self.note = values["alive"], values["note"]
         for i, solver in enumerate(self.solvers):
             own = {

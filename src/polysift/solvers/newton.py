@@ -282,12 +282,14 @@ class Newton(Solver):
 
     def restore(self, arrays: dict[str, FloatArray], values: dict[str, Any]) -> None:
         """Resume from what ``saved`` returned."""
-        self.u = required_array(arrays, "u", "f", self.u.shape, finite=False)
+        self.u = required_array(arrays, "u", "f", self.u.shape, of_a_fit=True)
         for k, column in enumerate(self.columns):
             for f in fields(column):
                 key, now = f"{f.name}{k}", getattr(column, f.name)
                 if isinstance(now, np.ndarray):
-                    value: Any = required_array(arrays, key, "f", now.shape, finite=False)
+                    value: Any = required_array(
+                        arrays, key, "f", now.shape, finite=False, of_a_fit=True
+                    )
                 else:
                     value = values[key]
                     flags = isinstance(value, bool) == isinstance(now, bool)

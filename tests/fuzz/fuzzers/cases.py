@@ -12,6 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from scipy.linalg import LinAlgWarning
+
 CORPUS = Path(__file__).resolve().parents[1] / "corpus"
 ABOUT = "case.json"
 """The file of a stored case that says what it is of, and its options."""
@@ -144,6 +146,7 @@ def strict_warnings() -> Iterator[None]:
         warnings.simplefilter("ignore")
         for kind in kinds:
             warnings.simplefilter("error", kind)
+        warnings.simplefilter("ignore", LinAlgWarning)  # it is ours, and a RuntimeWarning
         yield
 
 
