@@ -260,7 +260,7 @@ def test_weights_are_multiplicities(rng):
     ratio = loss(weighted, X, Y, weights) / loss(repeated, X, Y, weights)
     assert ratio == pytest.approx(1.0, abs=1e-3)
     first, same = (clf.history_["objective"][:1] for clf in (weighted, repeated))
-    np.testing.assert_allclose(first, same, rtol=1e-6)
+    np.testing.assert_allclose(first, same, rtol=1e-4)
     scaled = classifier(centers=C).fit(X, Y, 1e-3 * weights)
     assert loss(scaled, X, Y, weights) == pytest.approx(loss(weighted, X, Y, weights), rel=1e-3)
 
@@ -426,7 +426,7 @@ def test_out_of_time_at_any_moment(sweeps, rng):
     else:
         best = np.linalg.lstsq(A, Y, rcond=None)[0]
         squares = [np.mean((A @ u - Y) ** 2) for u in (result.u[:, 0], best)]
-        assert squares[0] == pytest.approx(squares[1], rel=1e-6)
+        assert squares[0] == pytest.approx(squares[1], rel=1e-4)
 
 
 def test_time_limit(clock, monkeypatch):

@@ -32,7 +32,7 @@ class Shaky:
     loss_rate = 0.02  # of the values that are fetched
 
     def __init__(self, seed=None):
-        self.store, self.made, self.done, self.losses = {}, [], [], 0
+        self.store, self.made, self.done, self.losses, self.fetched = {}, [], [], 0, 0
         self.rng = None if seed is None else np.random.default_rng(seed)
 
     def put(self, value):
@@ -59,9 +59,9 @@ class Shaky:
 
     def get(self, ref, check):
         check()
-        if (
-            self.rng is not None and self.rng.random() < self.loss_rate
-        ):  # half of all results is gone
+        self.fetched += 1
+        if self.rng is not None and (self.rng.random() < self.loss_rate or self.fetched == 3):
+            # half of all results is gone; at the third, so that something is lost in any case
             self.losses += 1
             self.lose([ref for ref in self.made if self.rng.random() < 0.5])
         return self._value(ref)
