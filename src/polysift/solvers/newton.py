@@ -25,7 +25,7 @@ from polysift.engine.problems import Problem
 from polysift.engine.row_updates import NewtonUpdate
 from polysift.engine.sums import STEP_LENGTHS, NewtonSums
 from polysift.losses import HINGE, Loss
-from polysift.runtime.arrays import require, required_array
+from polysift.runtime.arrays import LARGEST, require, required_array
 from polysift.runtime.types import FloatArray
 from polysift.solvers.factor import Factor, Ridge
 from polysift.solvers.newton_column import NewtonColumn
@@ -296,6 +296,8 @@ class Newton(Solver):
                     number = isinstance(value, int | float) and flags
                     require(number or (value is None and f.name == "claimed"), f"{key} is {value}")
                 setattr(column, f.name, value)
+            deltas = (column.delta, column.next_delta)
+            require(0.0 < min(deltas) <= max(deltas) < LARGEST, "a delta must be positive")
 
     def coefficients(self) -> FloatArray:
         """Return the best point of each column so far; the next one, if none was visited."""
