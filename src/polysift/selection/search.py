@@ -320,6 +320,8 @@ class _Search:
         stages = set(product(self._job.scalers, self._job.degrees))
         self._done = [(scaler, degree) for scaler, degree in values["done"]]
         self._rows = [row_from(row, self._context.n_splits) for row in values["rows"]]
+        schemed = [isinstance(self._job.centers, str)] * len(self._rows)
+        require(["centers" in row.params for row in self._rows] == schemed, "centers are odd")
         require(
             set(self._done) | {_stage_of(row) for row in self._rows} <= stages, "a stage is odd"
         )
