@@ -39,5 +39,9 @@ def test_everything_else_that_takes_rows_refuses_them():
             call()
     with pytest.raises(TypeError, match="X is a masked array"):
         explain(model, MASKED["X"])
+
+
+@pytest.mark.needs("pyarrow")
+def test_a_source_of_data_refuses_them():
     with pytest.raises(TypeError, match="got MaskedArray"):
         open_data(MASKED["X"])
