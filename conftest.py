@@ -93,6 +93,12 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip(f"{missing[0]} is not installed")
 
 
+@pytest.fixture(autouse=True)
+def seeded(request) -> None:
+    """Let a fit without ``random_state`` draw the same numbers in every run."""
+    np.random.seed(request.config.option.seed)  # noqa: NPY002 - what random_state=None draws from
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
