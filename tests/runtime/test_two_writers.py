@@ -194,6 +194,20 @@ class TestLeftOvers:
         assert os.listdir(tmp_path / "far") == [LOCK_NAME]
         assert len(os.listdir(tmp_path / "near")) == 5
 
+    def test_a_folder_that_is_finished_while_it_is_judged(self, tmp_path, monkeypatch):
+        """Its lock was opened before it was removed, and can be had: the folder is not abandoned."""
+        folder = tmp_path / "folder"
+        folder.mkdir()
+        owner, try_lock = locks.FolderLock(folder), locks.try_lock
+
+        def late(file):
+            owner.release()
+            return try_lock(file)
+
+        monkeypatch.setattr(locks, "try_lock", late)
+        with locks.claimed(folder / LOCK_NAME) as free:
+            assert not free
+
     @pytest.mark.parametrize("why", ["another machine", "no locks", "another output"])
     def test_what_cannot_be_judged_stays(self, tmp_path, monkeypatch, why):
         mark = "0" * 8 if why == "another machine" else machine_mark()

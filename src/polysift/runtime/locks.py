@@ -65,13 +65,17 @@ def claimed(path: Path) -> Iterator[bool]:
         yield False
         return
     with file:
-        yield try_lock(file) is True
+        # Its owner, alive, may have removed it after it was opened here, and let go of the lock.
+        yield try_lock(file) is True and _is_at(path, file)
 
 
 def lock_new(path: Path, file: IO[Any]) -> bool:
     """Lock a file that was just made; returns False if somebody took it for abandoned before."""
-    if try_lock(file) is False:
-        return False
+    return try_lock(file) is not False and _is_at(path, file)
+
+
+def _is_at(path: Path, file: IO[Any]) -> bool:
+    """Return whether an open file has this path still."""
     try:
         return os.path.samestat(path.lstat(), os.fstat(file.fileno()))
     except FileNotFoundError:
