@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from polysift.persistence.model_file import load as load
     from polysift.persistence.model_file import save as save
     from polysift.persistence.onnx import to_onnx as to_onnx
+    from polysift.reporting.comparison import drift as drift
+    from polysift.reporting.drift import Drift as Drift
     from polysift.reporting.report import report as report
     from polysift.runtime.checkpoints import CheckpointError as CheckpointError
     from polysift.runtime.errors import FeatureOverflowError as FeatureOverflowError
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "CheckpointError": "runtime.checkpoints",
     "DataSource": "data.source",
+    "Drift": "reporting.drift",
     "Explanation": "explanation.explanation",
     "FPCClassifier": "estimators.classifier",
     "FPCClassifierCV": "estimators.search",
@@ -40,6 +43,7 @@ _HOMES = {
     "RayCluster": "cluster.ray_cluster",
     "WorkersLostError": "runtime.progress",
     "degree_bound": "features.kernels",
+    "drift": "reporting.comparison",
     "explain": "explanation.explain",
     "load": "persistence.model_file",
     "open_data": "data.readers",

@@ -25,6 +25,8 @@ from typer.testing import CliRunner  # noqa: E402
 
 import polysift  # noqa: E402
 from clocks import GUARD  # noqa: E402
+from every_kind import every_kind  # noqa: E402
+from mixed_tables import mixed_table  # noqa: E402
 from polysift import FPCClassifier, FPCClassifierCV  # noqa: E402
 from polysift.cli.app import app  # noqa: E402
 from polysift.cli.console import state  # noqa: E402
@@ -126,6 +128,20 @@ class TestWhole:
         label, score, *_ = session.run(None, {"X": rows})
         np.testing.assert_allclose(score, out["score"], atol=1e-10)
         assert (label == out["prediction"]).all()
+
+    def test_a_table(self, here):
+        pytest.importorskip("onnx", reason="the export needs polysift[onnx]")
+        frame, y = mixed_table(200)
+        frame.assign(target=y).to_parquet("table.parquet")
+        run("fit table.parquet -t target --degree 2 --n-centers 10 --seed 0")
+        seen = run("inspect model.polysift").stdout
+        assert "category" in seen and "identifier" in seen and "date" in seen
+        kinds = json.loads(run("inspect model.polysift --json").stdout)["column_kinds"]
+        assert kinds == polysift.load("model.polysift").column_kinds_.tolist()
+        told = run("export model.polysift model.onnx --input-type float32").stdout
+        for text in ("age (float32)", "city (text)", "label_2 (text)", "seen (float64)"):
+            assert text in " ".join(told.split())
+        assert "row (" not in told and "unit (" not in told
 
     def test_csv_and_parquet_give_the_same_model(self, problem):
         for ending in ("csv", "parquet"):
@@ -289,9 +305,9 @@ def test_every_parameter_has_an_option():
     model = set(inspect.signature(FPCClassifier).parameters)
     engine = {"engine", "verbose"}
     assert names(EngineOptions) == {"engine", "address", "workers", "cpus"}
-    assert names(ModelOptions, SolverOptions) | engine | {"warm_start"} == model
+    assert names(ModelOptions, SolverOptions) | engine | {"warm_start", "columns"} == model
     search = set(inspect.signature(FPCClassifierCV).parameters)
-    assert names(SearchOptions, SolverOptions) | engine | {"refit"} == search
+    assert names(SearchOptions, SolverOptions) | engine | {"refit", "columns"} == search
     options = run("fit --help").stdout
     for name in model - {"verbose", "random_state"}:
         assert f"--{name.replace('_', '-')}" in options
@@ -510,6 +526,26 @@ class TestUse:
         assert result["kind"] == "FPCClassifier"
         assert result["feature_names"] == ["a", "b", "c"]
 
+    def test_inspect_a_table(self):
+        frame, y = every_kind()
+        frame.assign(outcome=y, label=y).to_parquet("table.parquet")
+        made = run("fit table.parquet -t label --degree 2 --n-centers 40 --seed 0 -o t.polysift")
+        for shown in (made.stdout, run("inspect t.polysift").stdout):
+            assert "2 numbers, 3 categories, 1 date, 2 left out" in shown
+            assert "column 'row' is left out: its values are all different." in shown
+            assert "column 'outcome' alone decides the label in 100.0 % of rows" in shown
+        lines = run("inspect t.polysift").stdout.splitlines()
+        colour = next(line for line in lines if line.startswith("colour"))
+        assert colour.split()[:4] == ["colour", "category", "4", "red"]
+        assert next(line for line in lines if line.startswith("unit")).split()[1] == "constant,"
+        shown = run("inspect t.polysift --explain --rows table.parquet").stdout
+        assert "levels of outcome" in shown and "several coordinates" in shown
+        assert "levels of outcome" in run("inspect t.polysift --explain").stdout
+        result = json.loads(run("inspect t.polysift --explain --json").stdout)
+        assert result["column_kinds"][0] == "identifier" and len(result["column_notes"]) == 3
+        assert {fact["column"] for fact in result["columns"]} == {0, 2, 3, 4, 5, 6, 7}
+        assert "outcome" in result["explanation"]["levels"]
+
     def test_inspect_explains(self, problem):
         expected = polysift.explain(polysift.load("model.polysift"), problem[["a", "b", "c"]])
         shown = run("inspect model.polysift --explain --rows test.csv").stdout
@@ -541,9 +577,10 @@ class TestMistakes:
         [
             ("fit absent.csv -t label", 1, ["no file absent.csv"]),
             ("fit train.csv -t lable", 1, ["no column 'lable'", "mean 'label'"]),
-            ("fit train.csv", 1, ["text in column 'label'", "name it with --target"]),
-            ("fit test.parquet -t a", 1, ["label"]),
-            ("fit train.csv -t a", 1, ["text in column 'label'", "--drop"]),
+            ("fit train.csv", 2, ["--target", "columns are a, b, c, label"]),
+            ("fit train.csv -t label --numeric a --category a", 2, ["'a' is named twice"]),
+            ("fit train.csv -t label --category label", 1, ["'label'", "no feature"]),
+            ("fit train.csv -t a --numeric label", 1, ["'no'", "row 0", "--category 'label'"]),
             ("fit garbage.parquet -t label", 1, ["garbage.parquet", "not a readable"]),
             ("fit train.csv -t label -o none/m.polysift", 2, ["folder none"]),
             ("fit train.csv -t label -o kept.polysift", 2, ["--force"]),
@@ -671,8 +708,8 @@ class TestOutputs:
         assert "cannot be written to" in run("fit train.csv -t label", 2).stderr
 
     def test_a_mistake_after_training_tells_of_the_model(self, problem):
-        problem.assign(a=np.nan).to_parquet("holes.parquet")
-        told = run("fit train.csv -t label --validation holes.parquet", 1).stderr
+        problem.assign(a=np.inf).to_parquet("endless.parquet")
+        told = run("fit train.csv -t label --validation endless.parquet", 1).stderr
         assert "The model is saved in model.polysift." in told
         polysift.load("model.polysift")
 

@@ -183,7 +183,7 @@ def test_columns_that_do_not_serve(data, table):
     with pytest.raises(ValueError, match="no column 'C0' in the Ray Dataset. Did you mean 'c0'"):
         open_data(dataset, target="C0")
     with pytest.raises(ValueError, match="Column 'y' of the Ray Dataset is not numeric.*string"):
-        FPCClassifier().fit(open_data(dataset, target="w"))
+        FPCClassifier().fit(open_data(dataset, target="w", weight="y"))
     with pytest.raises(ValueError, match="Column 'data' of the Ray Dataset holds .*ensor"):
         open_data(data.from_numpy(rows_of(table)[:10]))
     lists = pa.table({"a": [[1.0, 2.0], [3.0]], "y": [0, 1]})
@@ -199,12 +199,14 @@ def test_objects(data):
         FPCClassifier().fit(open_data(dataset, target="y"))
 
 
-def test_a_missing_value_has_a_row(data, table):
+def test_an_infinite_value_has_a_row(data, table):
     values = table["c1"].to_numpy().copy()
-    values[9_003] = np.nan
+    values[9_003] = np.inf
     holed = table.set_column(1, "c1", pa.array(values))
     source = open_data(data.from_arrow(blocks_of(holed, 9_000)), target="y")
-    with pytest.raises(ValueError, match=r"NaN in column 'c1', first in row 9003 .*Ray Dataset"):
+    with pytest.raises(
+        ValueError, match=r"infinity in column 'c1', first in row 9003 .*Ray Dataset"
+    ):
         FPCClassifier().fit(source)
 
 

@@ -1,6 +1,11 @@
 """Data files that are cut off or changed: an error that names the file, and nothing else."""
 
+import bz2
 import gzip
+import io
+import json
+import lzma
+import zipfile
 
 import numpy as np
 import pytest
@@ -11,6 +16,7 @@ from problems import optional
 
 pa = optional("pyarrow")
 pq = optional("pyarrow.parquet")
+optional("pyarrow.orc")
 
 ROWS = 60
 TEXT = np.array(["no", "yes", "perhaps"])
@@ -39,7 +45,43 @@ def write_csv(path):
     lines = [",".join(made.column_names)]
     lines += [",".join(map(str, row.values())) for row in made.to_pylist()]
     content = "\n".join(lines).encode()
-    path.write_bytes(gzip.compress(content) if path.suffix == ".gz" else content)
+    path.write_bytes(PACKERS.get(path.suffix, bytes)(content))
+
+
+def pack_zip(content: bytes) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.csv", content)
+    return packed.getvalue()
+
+
+def pack_zstd(content: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as out:
+        out.write(content)
+    return sink.getvalue().to_pybytes()
+
+
+PACKERS = {
+    ".gz": gzip.compress,
+    ".bz2": bz2.compress,
+    ".xz": lzma.compress,
+    ".zip": pack_zip,
+    ".zst": pack_zstd,
+}
+
+
+def write_json(path):
+    path.write_text("\n".join(map(json.dumps, table(words()).to_pylist())))
+
+
+def write_excel(path):
+    book = pytest.importorskip("openpyxl").Workbook()
+    rows = table(words())
+    book.active.append(rows.column_names)
+    for row in rows.to_pylist():
+        book.active.append(list(row.values()))
+    book.save(path)
 
 
 def write_libsvm(path):
@@ -60,6 +102,13 @@ WRITERS = {
     "packed.npz": (lambda path: np.savez_compressed(path, X=matrix(), y=words()), {}),
     "x.csv": (write_csv, NAMED),
     "x.csv.gz": (write_csv, NAMED),
+    "x.csv.bz2": (write_csv, NAMED),
+    "x.csv.xz": (write_csv, NAMED),
+    "x.csv.zst": (write_csv, NAMED),
+    "x.zip": (write_csv, NAMED),
+    "x.jsonl": (write_json, NAMED),
+    "x.xlsx": (write_excel, NAMED),
+    "x.orc": (lambda path: pa.orc.write_table(table(words()), str(path)), NAMED),
     "x.svm": (write_libsvm, {}),
     "x.svm.gz": (write_libsvm, {}),
     "x.parquet": (lambda path: pq.write_table(table(words()), path, row_group_size=25), NAMED),

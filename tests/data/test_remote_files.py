@@ -259,11 +259,11 @@ class TestMistakes:
         assert "of format arrow" in text
         assert "format must be one of" in message(ValueError, open_data, bucket("flat"), format="x")
 
-    def test_missing_values_name_the_file(self, bucket, store, frame):
-        put(store, "bucket/nan.parquet", frame.assign(x1=np.nan).to_parquet())
+    def test_infinite_values_name_the_file(self, bucket, store, frame):
+        put(store, "bucket/inf.parquet", frame.assign(x1=np.inf).to_parquet())
         clf = FPCClassifier(degree=1)
-        text = message(ValueError, clf.fit, open_data(bucket("nan.parquet"), "label"))
-        assert "NaN in column 'x1', first in row 0 (counted from 0) of s3://bucket/nan" in text
+        text = message(ValueError, clf.fit, open_data(bucket("inf.parquet"), "label"))
+        assert "infinity in column 'x1', first in row 0 (counted from 0) of s3://bucket/inf" in text
 
     def test_refused(self, store):
         with answering(403) as address:

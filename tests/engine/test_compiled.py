@@ -26,13 +26,21 @@ from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
 from polysift.engine.row_updates import AdmmUpdate
+from polysift.estimators.fitted import feature_map_of
 from polysift.features.feature_map import BlockFeatures, MapSpec, build_feature_map
 from polysift.features.survey import survey
-from polysift.runtime.parallel import Pool
+from polysift.runtime.parallel import Pool, single_threaded_blas
 from polysift.runtime.progress import Monitor
 from solving import problem as example
 
 pytest.importorskip("numba")
+
+
+@pytest.fixture(autouse=True)
+def one_blas_thread():
+    """Let BLAS take one thread, as every fit does: with more, bits depend on their number."""
+    with single_threaded_blas():
+        yield
 
 
 def engines(data, feature_map, **options):
@@ -303,3 +311,17 @@ for d in (3, 20):
         check=False,
     )
     assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize("scaler", ["minmax", "quantile", None])
+def test_missing_values_are_filled_in_alike(scaler):
+    """A fit has none, but a warm start may meet some that the first fit did not know."""
+    rng = np.random.default_rng(0)
+    X = rng.random((300, 3))
+    y = X[:, 0] > X[:, 1]
+    clf = FPCClassifier(2, scaler=scaler, random_state=0).fit(X, y)
+    X[::7, 1] = np.nan
+    features = BlockFeatures(feature_map_of(clf), np.float64)
+    found = compiled.CompiledRows(features)._scaled(X)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found, features.rows(X), rtol=0, atol=1e-15)

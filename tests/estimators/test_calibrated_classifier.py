@@ -298,7 +298,6 @@ WEIGHTS = "repeated rows fall into other folds than a row of more weight, so cal
 FAILURES = {
     "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
     "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
-    "check_classifiers_train": "classes come from scores, whose zero is not quite even odds",
 }
 
 

@@ -377,8 +377,8 @@ def test_fitted_attributes_are_plain(moons):
     plain = (np.ndarray, str, int, float, bool, type(None))
 
     def check(value):
-        if isinstance(value, dict):
-            for inner in value.values():
+        if isinstance(value, dict | list):
+            for inner in value.values() if isinstance(value, dict) else value:
                 check(inner)
         else:
             assert type(value) in plain, value

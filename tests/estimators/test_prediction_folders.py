@@ -310,18 +310,20 @@ class TestFailures:
             assert str(caught.value) == f"{brief} was removed after it was opened."
 
     @pytest.mark.parametrize("engine", ["local", "ray"])
-    def test_missing_values(self, clf, rows, request, tmp_path_factory, engine):
+    def test_infinite_values(self, clf, rows, request, tmp_path_factory, engine):
         if engine == "ray":
             request.getfixturevalue("four_workers")
         frame = pd.DataFrame(rows, columns=["a", "b", "c"])
-        frame.loc[[17_123, 25_001], "b"] = np.nan
+        frame.loc[[17_123, 25_001], "b"] = np.inf
         broken = tmp_path_factory.mktemp("broken") / "broken.parquet"
         frame.to_parquet(broken, row_group_size=4000)
         said = []
         for path in (self.path, self.path.with_suffix(".parquet")):
-            with pytest.raises(ValueError, match="NaN in column 'b', first in row 17123") as caught:
+            with pytest.raises(
+                ValueError, match="infinity in column 'b', first in row 17123"
+            ) as ca:
                 using(clf, engine=engine).predict_to(open_data(broken), path, **self.options)
-            said.append(str(caught.value))
+            said.append(str(ca.value))
         assert said[0] == said[1] and str(broken) in said[0]
 
 
@@ -437,8 +439,8 @@ class TestAnEngineOfOnesOwn:
 
     def test_its_errors_leave_nothing(self, clf, rows, tmp_path):
         broken = rows.copy()
-        broken[17_123, 1] = np.nan
-        with pytest.raises(ValueError, match="NaN in column 1, first in row 17123"):
+        broken[17_123, 1] = np.inf
+        with pytest.raises(ValueError, match="infinity in column 1, first in row 17123"):
             using(clf, engine=Opening(Halves())).predict_to(broken, tmp_path / "out")
         assert os.listdir(tmp_path) == []
 

@@ -426,9 +426,9 @@ def test_wrong_input():
         explain(model, np.ones((4, 3)))
     found = explain(model)
     broken = X.copy()
-    broken[7, 1] = np.nan
+    broken[7, 1] = np.inf
     for answer in (found.attributions, found.gradients, found.scaled):
-        with pytest.raises(ValueError, match="contains NaN in column 1, first in row 7"):
+        with pytest.raises(ValueError, match="contains infinity in column 1, first in row 7"):
             answer(broken)
     with pytest.raises(ValueError, match="3 features"):
         found.attributions(X, np.zeros(3))

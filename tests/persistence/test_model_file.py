@@ -39,6 +39,7 @@ from sklearn.metrics import f1_score, make_scorer
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 
+from mixed_tables import mixed_table, strange_rows
 from polysift import FPCClassifier, FPCClassifierCV, PolynomialKernelMap, RayCluster
 from polysift.persistence import archive, model_file
 from polysift.persistence.model_file import ModelFileError, NotSaved, load, save
@@ -211,6 +212,37 @@ def test_a_search_without_a_model_comes_back():
     given = FPCClassifierCV(**SMALL | {"degrees": range(1, 3), "n_centers": np.array([2, 4])})
     given.set_params(centers=np.random.default_rng(1).random((5, 3)), scalers=None).fit(X, y)
     assert check_round_trip(given, X).degrees == range(1, 3)
+
+
+@pytest.mark.parametrize("scaler", ["minmax", "standard", "quantile"])
+@pytest.mark.parametrize("calibration", [None, "isotonic"])
+def test_a_model_of_a_table_comes_back(scaler, calibration):
+    frame, y = mixed_table()
+    clf = FPCClassifier(2, 20, scaler=scaler, calibration=calibration, max_levels=20)
+    clf.set_params(columns={"unit": "drop"}, random_state=0).fit(frame, y)
+    assert set(clf.column_kinds_) == {
+        *("number", "category", "encoded category", "date"),
+        *("identifier", "drop"),
+    }
+    again = check_round_trip(clf, frame)
+    with pytest.warns(UserWarning, match="Values are missing"):
+        expected = clf.decision_function(strange_rows(frame))
+    with pytest.warns(UserWarning, match="Values are missing"):
+        assert_same(again.decision_function(strange_rows(frame)), expected)
+
+
+def test_a_search_over_a_table_comes_back():
+    frame, y = mixed_table()
+    search = FPCClassifierCV(**SMALL, max_levels=20, random_state=0).fit(frame, y)
+    assert check_round_trip(search, frame).best_estimator_.scaler_["kind"] == "table"
+
+
+def test_a_table_of_numbers_with_columns_left_out_comes_back():
+    X, y = problem()
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(row=range(len(X)))
+    clf = FPCClassifier(2).fit(frame, y)
+    assert clf.column_kinds_.tolist() == ["number", "number", "number", "identifier"]
+    check_round_trip(clf, frame)
 
 
 def test_warm_start_goes_on():
@@ -523,6 +555,14 @@ def tuned():
     return saved(search.set_params(random_state=0).fit(X, y)), X
 
 
+@pytest.fixture(scope="module")
+def table():
+    """The file of a classifier of a table, and rows."""
+    frame, y = mixed_table(120)
+    clf = FPCClassifier(2, 5, calibration="sigmoid", max_levels=20, random_state=0).fit(frame, y)
+    return saved(clf), frame
+
+
 def narrowed(clf):
     """Return a classifier whose quantile scaler keeps only the knots it uses."""
     width = clf.scaler_["counts"].max()
@@ -550,6 +590,7 @@ def survives(data: bytes, X) -> bool:
         if hasattr(model, method):
             with contextlib.suppress(ValueError), warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "X has feature names|X does not have valid")
+                warnings.filterwarnings("ignore", "Values are missing")
                 getattr(model, method)(X)
     return True
 
@@ -697,7 +738,7 @@ def test_formats(binary, monkeypatch):
         return repacked(data, lambda header: header.update(changes))
 
     newer = with_header(format=7)
-    refused(newer, r"newer polysift \(format 7; this one reads up to 1\). Update polysift")
+    refused(newer, r"newer polysift \(format 7; this one reads up to 2\). Update polysift")
     for number in (0, -1, 1.0, True, "1", None, [], 10**400):
         refused(with_header(format=number), "format")
     for key in ("format", "kind", "versions", "params", "attributes", "arrays"):
@@ -705,10 +746,10 @@ def test_formats(binary, monkeypatch):
     refused(with_header(more=1), "too much: more")
 
     def upgrade(header):
-        return header | {"format": 2, "kind": header["kind"].removeprefix("Old")}
+        return header | {"format": 3, "kind": header["kind"].removeprefix("Old")}
 
-    monkeypatch.setattr(model_file, "FORMAT", 2)
-    monkeypatch.setitem(model_file.UPGRADES, 1, upgrade)
+    monkeypatch.setattr(model_file, "FORMAT", 3)
+    monkeypatch.setitem(model_file.UPGRADES, 2, upgrade)
     assert_same(loaded(with_header(kind="OldFPCClassifier")), loaded(data))
 
 
@@ -726,14 +767,16 @@ def paths_of(tree, path=()):
         yield from paths_of(tree[key], (*path, key))
 
 
-@pytest.mark.parametrize("sample", ["binary", "tuned"])
+@pytest.mark.parametrize("sample", ["binary", "tuned", "table"])
 def test_junk_in_every_place_of_the_header(sample, request):
     data, X = request.getfixturevalue(sample)
     members = members_of(data)
     text = members[0][1]
     paths = list(paths_of(json.loads(text)))
     rng = np.random.default_rng(0)
-    some = [paths[k] for k in rng.permutation(len(paths))[:100]] if sample == "tuned" else paths
+    some = paths if sample == "binary" else [paths[k] for k in rng.permutation(len(paths))[:100]]
+    if sample == "table":
+        some += [path for path in paths if path[:2] == ("attributes", "scaler_") and len(path) < 6]
     outcomes = []
     for *path, last in some:
         count = 12 if len(path) < 2 and path != ["arrays"] else 3
@@ -810,6 +853,116 @@ def test_arrays_that_make_no_model(binary, tuned):
     mask = next(name for name, _ in members_of(tuned[0]) if "param_degree" in name)[:-4]
     truth = {mask: np.frombuffer(b"\x07", "?")}
     refused(repacked(tuned[0], **truth), "truth values")
+
+
+TABLE_JUNK = {
+    "centers_": [np.zeros((5, 9)), np.zeros((5, 0))],
+    "scaler_.numbers": [*map(np.array, ([0], [0, 1], [1, 0] + 14 * [7], [0.0], [[0]]))],
+    "scaler_.missing": [np.full(9, 1.5), np.full(9, -0.1), np.full(9, np.nan), np.zeros(8)],
+    "scaler_.indicators": [*map(np.array, ([], [0], [2, 0, 7], [0, 2, 99], [0, -7, 7], [5, 5, 5]))],
+    "scaler_.indicator_values": [np.zeros((2, 2)), np.full((2, 3), np.inf), np.zeros(6)],
+    "scaler_.affine.offset": [np.zeros(2), np.full(16, np.nan)],
+    "scaler_.levels-0-.table": [np.ones((5, 4)), np.zeros((0, 4)), np.zeros((2, 4)), np.zeros(5)],
+    "scaler_.levels-0-.codes": [
+        *map(np.array, ([9, 0, 1, 2], [0, 1], [-1, 0, 1, 2], [0, 0, 0, 4]))
+    ],
+    "scaler_.levels-0-.levels": [np.arange(4.0), np.zeros(4), np.full(4, np.nan), np.zeros((2, 2))],
+}
+
+
+def test_arrays_that_make_no_table(table):
+    data, X = table
+    assert survives(repacked(data), X)
+    for name, arrays in TABLE_JUNK.items():
+        for junk in arrays:
+            refused(repacked(data, **{name: junk}), "holds an invalid model")
+
+
+def words_of(values) -> dict:
+    return {"$objects": [[len(values)], values]}
+
+
+TABLE_FIELDS = [
+    ("kinds", lambda old: ["number"] * 9),
+    ("kinds", lambda old: old[:-1]),
+    ("kinds", lambda old: ["cat\x1b[2J", *old[1:]]),
+    ("kinds", lambda old: "number"),
+    ("readings", lambda old: ["wat", *old[1:]]),
+    ("readings", lambda old: [[], *old[1:]]),
+    ("ranks", lambda old: {"kind": "affine"}),
+    ("ranks", lambda old: 5),
+    ("affine", lambda old: None),
+    ("affine", lambda old: {"kind": "table"}),
+    ("levels", lambda old: old[1:]),
+    ("levels", lambda old: old[::-1]),
+    ("levels", lambda old: [*old[:-1], 5]),
+    ("levels", lambda old: {}),
+    ("levels.column", lambda old: -1),
+    ("levels.column", lambda old: 10**30),
+    ("levels.column", lambda old: True),
+    ("levels.column", lambda old: 3),
+    ("levels.words", lambda old: old[::-1]),
+    ("levels.words", lambda old: old[:-1]),
+    ("levels.words", lambda old: [*old[:-1], 7]),
+    ("levels.words", lambda old: [*old[:-1], "Rome"]),
+    ("levels.words", lambda old: "Bern"),
+    ("levels.buckets", lambda old: 3),
+    ("levels.buckets", lambda old: -4),
+    ("levels.buckets", lambda old: 10**30),
+    ("levels.buckets", lambda old: False),
+    ("levels.buckets", lambda old: "4"),
+]
+
+
+@pytest.mark.parametrize(("name", "change"), TABLE_FIELDS)
+def test_fields_that_make_no_table(table, name, change):
+    def forge(header):
+        owner = header["attributes"]["scaler_"]
+        if "." in name:
+            owner = owner["levels"][0]
+        field = name.split(".")[-1]
+        owner[field] = change(owner[field])
+
+    refused(repacked(table[0], forge), "holds an invalid model|arrays of nothing")
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        words_of(["number"] * 9),
+        words_of(["number"] * 8),
+        words_of([None] * 9),
+        words_of([["number"]] * 9),
+        ["number"] * 9,
+        None,
+    ],
+)
+def test_kinds_of_columns_that_cannot_be(table, kinds):
+    def forge(header):
+        header["attributes"]["column_kinds_"] = kinds
+
+    refused(repacked(table[0], forge), "invalid model: (column_kinds_|invalid)")
+
+
+def test_what_columns_were_is_no_part_of_prediction(table, binary):
+    """Files of format 1 get it by their number of columns, unless these are too many."""
+    without = repacked(table[0], lambda header: header["attributes"].pop("column_kinds_"))
+    assert survives(without, table[1])
+
+    def of_format_1(count):
+        def change(header):
+            header["format"] = 1
+            del header["attributes"]["column_kinds_"]
+            header["attributes"]["n_features_in_"] = count
+
+        return repacked(binary[0], change)
+
+    assert loaded(of_format_1(2)).column_kinds_.tolist() == ["number", "number"]
+    for count in (3, 0, -1, 10**9, 10**30, None, "2", [2], True):
+        refused(of_format_1(count), "n_features_in_|feature_names_in_|column_kinds_")
+    for junk in (None, [], 5, {"best_estimator_": {"attributes": {"scaler_": 1}}}):
+        changes = {"format": 1, "attributes": junk}
+        refused(repacked(binary[0], lambda header: header.update(changes)))  # noqa: B023
 
 
 def test_arrays_that_are_not_what_they_say(binary):
@@ -1031,11 +1184,20 @@ def samples():
     frame = pd.DataFrame(X, columns=["width", "Größe"])
     clf = FPCClassifier(3, scaler="quantile", calibration="isotonic", n_centers=8, random_state=0)
     X3, y3 = problem(("cat", "dog", "ox"), m=80, d=2)
+    mixed, answers = mixed_table(80)
+    of_table = FPCClassifier(2, 6, calibration="sigmoid", max_levels=20, random_state=0)
     search = FPCClassifierCV(**SMALL, calibration="sigmoid", scalers="standard", random_state=0)
     return {
         "isotonic": (narrowed(clf.fit(frame, y)), frame),
         "search": (search.fit(X3, y3), X3),
+        "table": (of_table.fit(mixed, answers), as_text(mixed)),
     }
+
+
+def as_text(frame):
+    """Return a table as a file of text would hold it, which a model reads all the same."""
+    cells = frame.astype(object).where(frame.notna(), "")
+    return cells.map(lambda cell: cell.isoformat() if hasattr(cell, "isoformat") else str(cell))
 
 
 def write_samples() -> None:
@@ -1044,7 +1206,7 @@ def write_samples() -> None:
     for name, (model, X) in samples().items():
         stem = f"format{model_file.FORMAT}-{name}"
         save(model, DATA / f"{stem}.polysift")  # which refuses to replace one
-        rows = np.asarray(X)[:20]
+        rows = np.asarray(X, dtype=str if name == "table" else None)[:20]
         given = pd.DataFrame(rows, columns=X.columns) if hasattr(X, "columns") else rows
         np.savez(
             DATA / f"{stem}.npz",
@@ -1072,8 +1234,9 @@ def test_old_files_are_still_read(path):
 
 def test_there_are_samples_of_every_format():
     found = {path.stem for path in DATA.glob("*.polysift")}
-    names = ("isotonic", "search")
-    assert found == {f"format{k}-{n}" for k in range(1, model_file.FORMAT + 1) for n in names}
+    first = {f"format1-{name}" for name in ("isotonic", "search")}
+    later = product(range(2, model_file.FORMAT + 1), ("isotonic", "search", "table"))
+    assert found == first | {f"format{k}-{name}" for k, name in later}
 
 
 if __name__ == "__main__":

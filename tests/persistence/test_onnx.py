@@ -345,14 +345,17 @@ def test_given_centers_and_sparse_rows(rng, make):
     assert_same(clf, X)
 
 
-def test_missing_values_give_no_score(rng):
+@pytest.mark.parametrize("input_type", ["float64", "float32"])
+def test_missing_values_are_means_of_the_centers(rng, input_type):
     X, y = noisy_problem(rng, 500, 3)
     for scaler in SCALERS:
         clf = FPCClassifier(2, scaler=scaler, random_state=0).fit(X, y)
-        rows = X.copy()
+        rows = X.astype(input_type)
         rows[::3, 1] = np.nan
-        found = run(clf, rows)["score"]
-        assert np.isnan(found[::3]).all() and np.isnan(found).sum() == len(found[::3])
+        with pytest.warns(UserWarning, match="Values are missing in column 1, where no"):
+            expected = clf.decision_function(rows)
+        found = run(clf, rows, input_type=input_type)["score"]
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
 
 
 finite = st.floats(-1e100, 1e100)
@@ -465,7 +468,7 @@ def test_mistakes(rng, monkeypatch):
 def test_models_that_protobuf_cannot_hold(rng):
     X, y = noisy_problem(rng, 300, 2)
     clf = FPCClassifier(2, random_state=0).fit(X, y)
-    clf.centers_ = np.broadcast_to(clf.centers_[0], (2**28, 2))  # takes no memory
+    clf.coef_ = np.broadcast_to(clf.coef_[0, :1], (1, 2**29))  # takes no memory
     with pytest.raises(ValueError, match=r"4.0 GiB.*2 GiB at most.*n_centers"):
         to_onnx(clf)
 

@@ -16,6 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, make_scorer
 from sklearn.pipeline import make_pipeline
 
+from every_kind import every_kind
 from polysift import FPCClassifier, FPCClassifierCV, explain
 from polysift.plots import (
     ConvergenceDisplay,
@@ -328,6 +329,26 @@ def test_where_it_is_drawn(display, search, ax):
     assert again is drawn and drawn.ax_ is not ax and drawn.figure_ is drawn.ax_.figure
     assert len(plt.get_fignums()) == 2
     drawn.figure_.canvas.draw()
+
+
+@pytest.fixture(scope="module")
+def table_search():
+    frame, y = every_kind()
+    quick = QUICK | {"degrees": (1, 2), "n_centers": (10, 20)}
+    return FPCClassifierCV(**quick, cv=3, calibration="sigmoid").fit(frame, y)
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_models_of_tables(display, table_search, ax):
+    display.from_estimator(table_search, ax=ax).figure_.canvas.draw()
+
+
+def test_the_importance_of_columns(table_search, ax):
+    frame, _ = every_kind()
+    drawn = ImportanceDisplay.from_estimator(table_search, frame, ax=ax)
+    assert sorted(drawn.names) == sorted(frame) and {"size", "colour"} <= set(drawn.names[:4])
+    with pytest.raises(ValueError, match="columns of several coordinates"):
+        ImportanceDisplay.from_estimator(table_search, of="pairs")
 
 
 @pytest.mark.parametrize("display", DISPLAYS)

@@ -32,12 +32,13 @@ NEEDS = {
     "howto/tuning.md": ("typer", "matplotlib"),
     "howto/probabilities.md": ("matplotlib",),
     "howto/imbalance.md": ("typer",),
-    "howto/onnx.md": ("onnxruntime", "typer"),
+    "howto/onnx.md": ("onnxruntime", "pandas", "typer"),
     "howto/ray.md": ("ray", "pyarrow", "typer"),
     "howto/resume.md": ("pyarrow", "typer"),
-    "tutorial.md": ("pyarrow", "typer", "matplotlib"),
+    "tutorial.md": ("pandas", "pyarrow", "typer", "matplotlib"),
     "choosing.md": ("pandas",),
     "faq.md": ("pandas", "joblib"),
+    "tables.md": ("pandas",),
 }
 """What a page runs on beyond the core."""
 
@@ -79,7 +80,7 @@ def blocks_of(page: Path) -> list[Block]:
 
 def pages() -> list[str]:
     howto = sorted(path.name for path in (DOCS / "howto").glob("*.md") if path.stem != "index")
-    others = ["index.md", "tutorial.md", "choosing.md", "explain.md", "faq.md"]
+    others = ["index.md", "tutorial.md", "choosing.md", "explain.md", "faq.md", "tables.md"]
     return ["README.md", *(f"howto/{name}" for name in howto), *others]
 
 

@@ -23,6 +23,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_m
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
 
+from every_kind import every_kind
 from polysift import FPCClassifier, FPCClassifierCV, explain, open_data
 from polysift.explanation.tables import notes_of
 from polysift.reporting.evaluation import evaluate
@@ -40,7 +41,7 @@ pd = optional("pandas")
 
 X, Y = noisy_problem(np.random.default_rng(0), 400, 2)
 TRAIN, TEST = (X[:300], Y[:300]), (X[300:], Y[300:])
-ALWAYS = ["summary", "data", "quality", "confusion", "roc"]
+ALWAYS = ["summary", "data", "columns", "quality", "confusion", "roc"]
 ALWAYS += ["importance", "convergence", "cost", "model"]
 LAST = ["reproduce", "versions"]
 VOID = {"meta", "img", "br"}
@@ -179,7 +180,7 @@ def search_html(search):
 
 def test_two_classes_with_probabilities(calibrated, calibrated_html):
     page = read(calibrated_html)
-    wanted = [*ALWAYS[:5], "reliability", *ALWAYS[5:], *LAST]
+    wanted = [*ALWAYS[:6], "reliability", *ALWAYS[6:], *LAST]
     assert sections_of(page) == wanted
     figures = {row[0].split("  ")[0]: row[1:] for row in page.rows("quality")}
     assert page.rows("quality")[0] == ["", "training", "validation"]
@@ -257,7 +258,7 @@ def test_a_given_explanation_is_shown(plain_model, undrawn):
 
 def test_a_search(search, search_html):
     page = read(search_html)
-    assert sections_of(page) == [*ALWAYS[:7], "search", *ALWAYS[7:], *LAST]
+    assert sections_of(page) == [*ALWAYS[:8], "search", *ALWAYS[8:], *LAST]
     assert page.html.count("<h1>Mine</h1>") == 1 and "<title>Mine</title>" in page.html
     status = search.cv_results_["status"]
     text = page.text("search")
@@ -481,10 +482,59 @@ def test_a_model_from_an_old_file(calibrated):
     for name in (*needed, "n_features_in_", "calibrator_"):
         setattr(old, name, getattr(calibrated, name))
     page = read(report(old, TEST))
-    wanted = [*ALWAYS[:5], "reliability", "importance", "model", *LAST]
+    wanted = [*ALWAYS[:2], *ALWAYS[3:6], "reliability", "importance", "model", *LAST]
     assert sections_of(page) == wanted
     assert "Training time" not in page.text("summary")
     assert "out of fold" not in svgs(page, "reliability")[0]
+
+
+class TestColumns:
+    """The section on columns, and what a report says of a table elsewhere."""
+
+    @pytest.fixture
+    def page(self):
+        frame, y = every_kind()
+        frame["outcome"] = y
+        clf = FPCClassifier(2, 40, columns={"since": "drop"}, random_state=0).fit(frame, y)
+        return read(report(clf, (frame, y)))
+
+    def test_each_column_has_its_row(self, page):
+        heads, *rows = page.rows("columns")
+        assert heads == ["column", "kind", "missing", "levels", "most frequent"]
+        shown = {row[0]: row[1:] for row in rows}
+        assert list(shown) == [*every_kind()[0], "outcome"]
+        assert shown["row"] == ["identifier, left out", "", "", ""]
+        assert shown["size"] == ["number", "", "", ""]
+        assert shown["age"][0] == "number" and shown["age"][1].endswith("\u00a0%")
+        assert shown["since"][0] == "left out"
+        assert shown["colour"][2] == "4" and shown["colour"][3].startswith("red 4")
+        assert shown["unit"] == ["constant, left out", "", "1", "cm 100\u00a0%"]
+        text = page.text("columns")
+        assert "2 numbers, 3 categories, 3 left out." in text
+        assert "Column 'row' is left out: its values are all different." in text
+        assert "Feature names" not in page.text("data"), "they are in the table"
+
+    def test_a_leak_is_in_the_summary(self, page):
+        said = "Column 'outcome' alone decides the label in 100.0 % of rows"
+        assert said in page.text("summary") and said in page.text("columns")
+
+    def test_levels_of_what_matters(self, page):
+        tables = [rows for name, rows in page.tables if name == "importance"]
+        assert any({"yes", "no"} == {row[0] for row in rows[1:]} for rows in tables)
+        assert "Levels of outcome" in page.text("importance")
+        assert "several coordinates" in page.text("importance")
+
+    def test_plain_numbers_are_one_sentence(self, calibrated, undrawn):
+        page = read(report(calibrated, TEST))
+        assert page.text("columns") == "Columns 2 numbers."
+        assert not [name for name, _ in page.tables if name == "columns"]
+
+    def test_words_are_escaped(self, undrawn):
+        frame, y = every_kind()
+        frame[EVIL] = np.where(y == "yes", EVIL, "&lt;")
+        clf = FPCClassifier(1, 10, random_state=0).fit(frame, y)
+        page = read(report(clf, (frame, y)))
+        assert shortened(EVIL, 24) in page.rows("columns")[-1][-1]
 
 
 def test_a_search_from_an_old_file(search, undrawn):

@@ -20,7 +20,7 @@ pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
 from browsers import requested, resize
 
 ALWAYS = {"summary", "data", "quality", "confusion", "roc", "convergence", "cost", "model"}
-ALWAYS |= {"importance", "reproduce", "versions"}
+ALWAYS |= {"columns", "importance", "reproduce", "versions"}
 MORE = {"binary": {"reliability"}, "classes": {"reliability"}, "search": {"search"}}
 MORE |= {"many": set()}
 WIDTHS = (1280, 390)

@@ -195,7 +195,7 @@ class TestLeftOvers:
         assert len(os.listdir(tmp_path / "near")) == 5
 
     def test_a_folder_that_is_finished_while_it_is_judged(self, tmp_path, monkeypatch):
-        """Its lock was opened before it was removed, and can be had: the folder is not abandoned."""
+        """Its lock was opened before it was removed, and can be had: it is not abandoned."""
         folder = tmp_path / "folder"
         folder.mkdir()
         owner, try_lock = locks.FolderLock(folder), locks.try_lock

@@ -174,6 +174,13 @@ def test_rare_classes():
         rounds(5, codes=np.array([0, 0, 0, 1, 1, 1, 1]))
 
 
+@pytest.mark.parametrize("cv", [3, 0.3])
+def test_the_only_row_of_a_class_is_in_every_training_part(cv):
+    codes = np.append(np.arange(M - 1) % 2, 2)
+    (made,) = rounds(cv, codes=codes)
+    assert made.fold_parts[-1] == made.n_splits and made.complete
+
+
 def test_a_class_with_fewer_rows_than_folds_is_what_scikit_learn_warns_of():
     codes = (np.arange(M) < 3).astype(int)
     with pytest.warns(UserWarning, match="least populated class in y has only 3 members"):

@@ -30,6 +30,10 @@ USER_ERRORS = (ValueError, TypeError, OSError, ImportError, MemoryError, Attribu
 NOTHING_WRITTEN = "nothing was written."
 
 OPTIONS_OF_ADVICE = (
+    (r"(open_data\(\.\.\., )?\bcolumns=\{'?(.+?)'?: 'number'\}\)?", r"--numeric '\2'"),
+    (r"(open_data\(\.\.\., )?\bcolumns=\{'?(.+?)'?: '(category|date)'\}\)?", r"--\3 '\2'"),
+    (r"open_data\(\.\.\., drop=\[\.\.\.\]\)", "--drop"),
+    (r"name it in columns=\[\.\.\.\]", "name it with --columns"),
     (r"open_data\(\.\.\., columns=(\.\.\.|\[\.\.\.\])\)", "--columns or --drop"),
     (r"or leave it out\.", "or leave it out with --drop."),
     (r"\bheader=True\b", "--header"),
@@ -98,12 +102,12 @@ def _escape_unprintable() -> None:
 
 
 def _message(error: BaseException) -> str:
-    message = _with_options(_first_message(error))
+    message = with_options(_first_message(error))
     whole = " ".join([message, *getattr(error, "__notes__", ())])
     return whole.replace("\n", "\\n")  # of a file's name, say: a message is one line
 
 
-def _with_options(message: str) -> str:
+def with_options(message: str) -> str:
     """Return a message of the library with options instead of parameters."""
     for said, meant in OPTIONS_OF_ADVICE:
         message = re.sub(said, meant, message)
@@ -146,6 +150,12 @@ def say(label: str, message: str, style: str) -> None:
     """Print a message to standard error, with a label."""
     # The terminal wraps long lines: a message that is split into lines cannot be searched for.
     errors().print(Text.assemble((f"{label}: ", style), message), soft_wrap=True)
+
+
+def show_notes(notes: Sequence[str]) -> None:
+    """Print sentences on how data were read to standard error."""
+    for note in notes:
+        say("Note", with_options(note), "cyan")
 
 
 @contextmanager
@@ -193,14 +203,22 @@ def show_facts(facts: Sequence[tuple[str, str]]) -> None:
 
 def show_lines(lines: Sequence[str]) -> None:
     """Print sentences to standard output, with options instead of parameters."""
-    print("", *map(_with_options, lines), sep="\n", flush=True)
+    print("", *map(with_options, lines), sep="\n", flush=True)
 
 
-def show_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table to standard output; all columns but the first are numbers."""
+def show_table(
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    words: Sequence[int] = (),
+) -> None:
+    """Print a table to standard output; all columns but the first and ``words`` are numbers."""
     table = Table(box=None, pad_edge=False, padding=(0, 1))
     for i, name in enumerate(columns):
-        table.add_column(_cell(name), justify="left" if i == 0 else "right", overflow="fold")
+        table.add_column(
+            _cell(name), justify="right" if i and i not in words else "left", overflow="fold"
+        )
     for row in rows:
         table.add_row(*map(_cell, row))
     out = safe_console()

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from polysift.cli.console import with_options
+from polysift.data.kinds import NUMBER
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.search import FPCClassifierCV
 from polysift.plots.base import number_text
+from polysift.reporting.columns import columns_of_model, is_plain, kinds_text
 from polysift.reporting.evaluation import Evaluation
 from polysift.training.plan import duration
 
@@ -24,8 +27,14 @@ FIGURES = {
 }
 """The scores of an evaluation, and their names in tables."""
 
+ONNX_TYPES = {1: "float32", 8: "text", 11: "float64"}
+"""The types of a graph's inputs, by the numbers of onnx.TensorProto.DataType."""
+
 SHOWN_CLASSES = 20
 """How many classes a line or a table shows."""
+
+SHOWN_COLUMNS = 100
+"""How many columns a table shows."""
 
 SHOWN_LABEL_CHARACTERS = 40
 """How much of a label is shown."""
@@ -64,6 +73,9 @@ def _described(model: FPCClassifier) -> dict[str, Any]:
         "origin": summary["origin"],
         "n_features": model.n_features_in_,
         "feature_names": names,
+        "column_kinds": getattr(model, "column_kinds_", None),
+        "column_notes": getattr(model, "column_notes_", []),
+        "columns": summary.get("columns", []),
         "classes": model.classes_,
         "class_counts": summary["class_counts"],
         "degree": model.degree_,
@@ -105,6 +117,10 @@ def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, st
                 f"{len(best.classes_)} classes",
             ),
         ]
+        if columns := columns_of_model(best):
+            facts.append(("columns", kinds_text(columns)))
+            facts += kind_facts(best)
+        facts += [("note", with_options(note)) for note in getattr(best, "column_notes_", [])]
     if isinstance(model, FPCClassifierCV):
         finished = int(np.sum(model.cv_results_["status"] == "finished"))
         facts += [
@@ -143,6 +159,18 @@ def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, st
     return [*facts, ("time", f"{duration(model.timings_['total'])} ({phases})")]
 
 
+def kind_facts(model: FPCClassifier) -> list[tuple[str, str]]:
+    """Return the columns of each kind, by name or else by position; none where all are numbers."""
+    kinds = getattr(model, "column_kinds_", ())
+    names = getattr(model, "feature_names_in_", range(len(kinds)))
+    found: dict[str, list[str]] = {}
+    for name, kind in zip(names, kinds, strict=True):
+        found.setdefault(str(kind), []).append(cut(name))
+    if found.keys() <= {NUMBER}:
+        return []
+    return [(f"{kind} columns", shortened(columns)) for kind, columns in found.items()]
+
+
 def model_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, str]]:
     """Return the facts of a model, as names and values."""
     best = best_of(model)
@@ -153,10 +181,19 @@ def model_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, str]]
             ("classes", shortened([f"{cut(label)} ({count:,.10g})" for label, count in counts]))
         )
         names = getattr(best, "feature_names_in_", None)
-        if names is not None:
+        if names is not None and not kind_facts(best):  # which name them all
             facts.append(("features", shortened(list(map(str, names)))))
     changed = [f"{name}={value!r}" for name, value in changed_parameters(model).items()]
     return [*facts, ("parameters", ", ".join(changed) or "all as by default")]
+
+
+def inputs_fact(proto: Any) -> tuple[str, str]:
+    """Return the inputs of an exported graph, and what each takes."""
+    inputs = [
+        f"{value.name} ({ONNX_TYPES[value.type.tensor_type.elem_type]})"
+        for value in proto.graph.input
+    ]
+    return "inputs", shortened(inputs)
 
 
 def changed_parameters(model: FPCClassifier | FPCClassifierCV) -> dict[str, Any]:
@@ -217,6 +254,22 @@ def confusion_table(figures: Evaluation) -> Table:
     if count > len(labels):
         title += f"; the first {len(labels)} of {count} classes, --json has them all"
     return title, ["", *labels], rows
+
+
+def columns_table(model: FPCClassifier | FPCClassifierCV) -> Table | None:
+    """Return the columns of the training rows; None where all are numbers, none missing."""
+    best = best_of(model)
+    columns = [] if best is None else columns_of_model(best)
+    if is_plain(columns):
+        return None
+    rows = [
+        [cut(c.name), c.kind_text, c.missing_text, c.levels_text, c.frequent_text]
+        for c in columns[:SHOWN_COLUMNS]
+    ]
+    title = "columns of the training rows"
+    if len(columns) > SHOWN_COLUMNS:
+        title = f"the first {SHOWN_COLUMNS} of {len(columns)} columns; --json has them all"
+    return title, ["column", "kind", "missing", "levels", "most frequent"], rows
 
 
 def candidates_table(search: FPCClassifierCV, top: int) -> Table:

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from polysift.cli.console import WrongUsage, guarded, show_facts, show_json, show_lines, show_table
+from polysift.cli.console import (
+    WrongUsage,
+    guarded,
+    say,
+    show_facts,
+    show_json,
+    show_lines,
+    show_table,
+)
 from polysift.cli.option_types import grouped
 from polysift.cli.options import (
     BUDGET,
@@ -23,21 +31,29 @@ from polysift.cli.options import (
 from polysift.cli.outputs import check_file, check_folder, shown_command
 
 if TYPE_CHECKING:
-    from polysift import Explanation, FPCClassifier, FPCClassifierCV
+    from polysift import DataSource, Explanation, FPCClassifier, FPCClassifierCV
+    from polysift import Drift as Differences
 
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="A model file, as fit and tune write it.")
 ]
-Data = Annotated[str, typer.Argument(metavar="DATA", help="Rows: Parquet, CSV, libsvm, npy, ...")]
+Data = Annotated[str, typer.Argument(metavar="DATA", help="Rows, in any format that fit reads.")]
 Jobs = Annotated[int | None, option(BUDGET, "Threads.", "all cores", "--jobs", "--n-jobs", "-j")]
 Force = Annotated[bool, option(OUTPUT, "Replace what exists.", None, "--force", "-f")]
 Json = Annotated[bool, option(OUTPUT, "Print the result as JSON.", None, "--json")]
+Drift = Annotated[
+    bool,
+    option(OUTPUT, "Show how the rows differ from the training rows.", None, "--drift"),
+]
 Quiet = Annotated[
     bool, option(OUTPUT, "Print nothing but errors and warnings.", None, "--quiet", "-q")
 ]
 
 MAX_JSON_TERMS = 100
 """How many pairs and terms an explanation in JSON has; there may be a hundred thousand."""
+
+GLANCED_ROWS = 200_000
+"""About how many rows are compared with the training rows, where nobody asks for it."""
 
 INSPECTED_CANDIDATES = 10
 """How many candidates of a search ``inspect`` lists."""
@@ -67,6 +83,7 @@ def predict(
         bool,
         option(OUTPUT, "CSV: quote classes that a spreadsheet may execute.", None, "--safe-csv"),
     ] = False,
+    drift: Drift = False,
     jobs: Jobs = None,
     force: Force = False,
     quiet: Quiet = False,
@@ -84,12 +101,12 @@ def predict(
     else:
         check_file(Path(output), force=force, endings=(".parquet", ".csv"), inputs=(data, model))
     classifier = _ready(_load(model), jobs, quiet).set_params(**where)
-    names = getattr(classifier, "feature_names_in_", None)
-    source = reading.open(data, names=names, quiet=quiet)
+    source = reading.open(data, like=classifier, quiet=quiet)
     wanted = {"scores": scores, "proba": proba, "safe_csv": safe_csv}
     classifier.predict_to(source, output, **wanted, overwrite=force)
     if not quiet:
         show_facts([("predictions", f"{output}, {source.n_rows:,} rows")])
+    _show_drift(_drift(classifier, source, drift), shown=drift and not quiet)
 
 
 @guarded
@@ -100,6 +117,7 @@ def evaluate(
     labels: LabelOptions,
     reading: ReadingOptions,
     report: Annotated[Path | None, option(OUTPUT, "An HTML report, such as report.html.")] = None,
+    drift: Drift = False,
     jobs: Jobs = None,
     force: Force = False,
     json: Json = False,
@@ -116,8 +134,7 @@ def evaluate(
         check_file(report, force=force, inputs=(data, model))
     loaded = _load(model)
     classifier = _ready(loaded, jobs, quiet)
-    names = getattr(classifier, "feature_names_in_", None)
-    source = labels.open(data, reading, quiet=quiet, names=names)
+    source = labels.open(data, reading, quiet=quiet, like=classifier)
     figures, shown = compute(classifier, source), Path(public_name(data)).name
     if report is not None:
         command = shown_command(sys.argv[1:])
@@ -129,11 +146,14 @@ def evaluate(
             explanation=explained(classifier, (source,)),
             overwrite=force,
         )
+    differences = _drift(classifier, source, drift)
     if json:
-        show_json({"model": model, "data": public_name(data), **figures.to_dict()})
+        more = {"drift": differences.to_dict()} if drift else {}
+        show_json({"model": model, "data": public_name(data), **figures.to_dict(), **more})
     elif not quiet:
         show_table(*figures_table({shown: figures}))
         show_table(*confusion_table(figures))
+    _show_drift(differences, shown=drift and not (quiet or json))
 
 
 @guarded
@@ -160,7 +180,13 @@ def inspect(
     json: Json = False,
 ) -> None:
     """Show what a model file holds."""
-    from polysift.cli.descriptions import candidates_table, describe, model_facts, training_facts
+    from polysift.cli.descriptions import (
+        candidates_table,
+        columns_table,
+        describe,
+        model_facts,
+        training_facts,
+    )
     from polysift.explanation.tables import notes_of, tables_of
 
     if rows is not None and not explain:
@@ -172,6 +198,8 @@ def inspect(
         show_json({"model": model, **describe(loaded), **more})
         return
     show_facts([("file", str(model)), *training_facts(loaded), *model_facts(loaded)])
+    if (columns := columns_table(loaded)) is not None:
+        show_table(*columns, words=(1, 4))
     if hasattr(loaded, "cv_results_"):
         show_table(*candidates_table(loaded, INSPECTED_CANDIDATES))
     if found is not None:
@@ -195,11 +223,13 @@ def export(
 ) -> None:
     """Write a model as an ONNX graph, which runs without polysift."""
     from polysift import to_onnx
+    from polysift.cli.descriptions import inputs_fact
 
     check_file(output, force=force, inputs=(model,))
-    to_onnx(_load(model), output, input_type=input_type, overwrite=force)
+    proto = to_onnx(_load(model), output, input_type=input_type, overwrite=force)
     if not quiet:
-        show_facts([("exported", f"{output}, {output.stat().st_size:,} bytes")])
+        size = f"{output}, {output.stat().st_size:,} bytes"
+        show_facts([("exported", size), inputs_fact(proto)])
 
 
 def _explained(loaded: Any, rows: str | None, reading: ReadingOptions, most: int) -> Explanation:
@@ -207,9 +237,26 @@ def _explained(loaded: Any, rows: str | None, reading: ReadingOptions, most: int
 
     source = None
     if rows is not None:
-        names = getattr(_ready(loaded, None, True), "feature_names_in_", None)
-        source = reading.open(rows, names=names)
+        source = reading.open(rows, like=_ready(loaded, None, True))
     return explain(loaded, source, max_monomials=most)
+
+
+def _drift(classifier: FPCClassifier, source: DataSource, whole: bool) -> Differences:
+    """Compare rows with the training rows: all of them, or some that are spread over all."""
+    from polysift import drift
+
+    return drift(classifier, source, max_rows=None if whole else GLANCED_ROWS)
+
+
+def _show_drift(found: Differences, *, shown: bool) -> None:
+    """Print how rows differ from the training rows, or in a line that some differ much."""
+    from polysift.reporting.drift import drift_notes, drift_table
+
+    if shown:
+        show_table(*drift_table(found))
+        show_lines(drift_notes(found))
+    elif found.sentences:
+        say("Warning", f"{found.summary} --drift shows all columns.", "yellow")
 
 
 def _load(path: Path) -> FPCClassifier | FPCClassifierCV:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from polysift.cli.console import WrongUsage, busy
+from polysift.cli.console import WrongUsage, busy, show_notes
 from polysift.cli.option_types import (
     centers,
     class_weight,
@@ -60,6 +60,31 @@ class ReadingOptions:
     drop: Annotated[
         Any, option(DATA, "Columns that are not features: id,day.", parser=items, metavar="a,b,...")
     ] = None
+    category: Annotated[
+        Any,
+        option(
+            DATA,
+            "Columns that hold categories, whatever they look like.",
+            parser=items,
+            metavar="a,b,...",
+        ),
+    ] = None
+    numeric: Annotated[
+        Any, option(DATA, "Columns that hold numbers.", parser=items, metavar="a,b,...")
+    ] = None
+    date: Annotated[
+        Any, option(DATA, "Columns that hold dates.", parser=items, metavar="a,b,...")
+    ] = None
+    missing: Annotated[
+        Any,
+        option(
+            DATA,
+            "Text: words that stand for a missing value: unknown,-999.",
+            "NA, NaN, ?, ...",
+            parser=items,
+            metavar="a,b,...",
+        ),
+    ] = None
     format: Annotated[FormatName | None, option(DATA, "Format.", "by the file's ending")] = None
     header: Annotated[
         bool | None, option(DATA, "CSV: whether the first row names the columns.", "inferred")
@@ -93,12 +118,18 @@ class ReadingOptions:
         *,
         target: str | None = None,
         weight: str | None = None,
-        names: Any = None,
+        like: Any = None,
         quiet: bool = True,
     ) -> DataSource:
-        """Open a file; ``names`` are the features to select where no option does."""
+        """Open a file.
+
+        ``like`` is a model or a source, whose features are selected, where no option does that, and
+        read in the same way.
+        """
+        from polysift.data.columns import Roles
+        from polysift.data.formats import OpenOptions
         from polysift.data.locations import public_name
-        from polysift.data.readers import format_of, open_data
+        from polysift.data.readers import has_names, open_with
 
         if not path:
             raise WrongUsage("The name of the data is empty.")
@@ -106,23 +137,61 @@ class ReadingOptions:
             raise WrongUsage(
                 "--columns and --drop exclude each other: --columns lists the features."
             )
-        columns = self.columns
-        if columns is None and not self.drop and names is not None:
-            named = FORMATS[format_of(path, self.format)].named
-            columns = list(map(str, names)) if named else None
+        columns, (names, known) = self.columns, _known_columns(like)
+        if names is None or not has_names(path, self.format):
+            known = {}
+        elif columns is None and not self.drop:
+            columns = names
+        else:
+            chosen = set(columns or ()) or {*names} - {*self.drop}
+            known = {name: kind for name, kind in known.items() if name in chosen}
+        options = OpenOptions(
+            Roles(target, weight, columns, self.drop or ()),
+            known | self._asked(),
+            header=self.header,
+            delimiter=self.delimiter,
+            column_types=self.column_types,
+            missing=tuple(self.missing or ()),
+            n_features=self.n_features,
+        )
         with busy(f"reading {public_name(path)}", quiet=quiet):
-            return open_data(
-                path,
-                target,
-                weight,
-                columns,
-                drop=self.drop or (),
-                format=self.format,
-                header=self.header,
-                delimiter=self.delimiter,
-                column_types=self.column_types,
-                n_features=self.n_features,
-            )
+            source = open_with(path, options, format=self.format)
+        if like is not None and not quiet:  # the notes on training data are facts of the model
+            show_notes(source.notes)
+        return source
+
+    def _asked(self) -> dict[str, Any]:
+        """Return the types of columns that options ask for."""
+        from polysift.data.kinds import CATEGORY, DATE, NUMBER, ColumnType
+
+        given = {CATEGORY: self.category, NUMBER: self.numeric, DATE: self.date}
+        asked: dict[str, Any] = {}
+        for kind, columns in given.items():
+            for column in columns or ():
+                if column in asked:
+                    raise WrongUsage(
+                        f"Column {column!r} is named twice among --category, --numeric and --date."
+                    )
+                asked[column] = ColumnType(kind, asked=True)
+        return asked
+
+
+def _known_columns(like: Any) -> tuple[list[str] | None, dict[Any, Any]]:
+    """Return the names of the features of a model or a source, and what those in use hold."""
+    from polysift.data.inputs import known_types
+    from polysift.data.kinds import DROP, ColumnType
+    from polysift.data.source import DataSource
+
+    names = getattr(like, "names" if isinstance(like, DataSource) else "feature_names_in_", None)
+    if names is None:
+        return None, {}
+    types = like.types if isinstance(like, DataSource) else known_types(like)
+    named = zip(map(str, names), types or (), strict=False)
+    return list(map(str, names)), {
+        name: ColumnType(known.kind, True, known.reading)
+        for name, known in named
+        if known.kind != DROP
+    }
 
 
 @dataclass
@@ -136,25 +205,19 @@ class LabelOptions:
     weight: Annotated[str | None, option(DATA, "Column of the sample weights.")] = None
 
     def open(
-        self, path: str, reading: ReadingOptions, *, quiet: bool, names: Any = None
+        self,
+        path: str,
+        reading: ReadingOptions,
+        *,
+        quiet: bool,
+        like: Any = None,
     ) -> DataSource:
-        """Open a file that has labels."""
+        """Open a file that has labels; ``like`` as ``ReadingOptions.open`` takes it."""
         from polysift.data.locations import public_name
-        from polysift.data.readers import format_of
 
-        try:
-            source = reading.open(
-                path, target=self.target, weight=self.weight, names=names, quiet=quiet
-            )
-        except ValueError as error:
-            if self.target is not None or format_of(path, reading.format) != "csv":
-                raise
-            # CSV is parsed at once: labels that are text fail before --target is missed.
-            raise ValueError(
-                f"{error} The labels are a column, too: name it with --target."
-            ) from error
+        source = reading.open(path, target=self.target, weight=self.weight, like=like, quiet=quiet)
         if not source.has_labels:
-            known = names is None and source.names is not None
+            known = like is None and source.names is not None
             have = f" Its columns are {', '.join(source.names or ())}." if known else ""
             raise WrongUsage(
                 f"Name the column of the labels of {public_name(path)} with --target.{have}"
@@ -183,6 +246,10 @@ class SolverOptions:
             parser=centers,
             metavar="NAME|FILE",
         ),
+    ] = None
+    max_levels: Annotated[
+        int | None,
+        option(MODEL, "Levels of a category that get a coordinate each.", "100", min=1),
     ] = None
     class_weight: Annotated[
         Any,

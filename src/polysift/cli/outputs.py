@@ -11,6 +11,7 @@ from typing import Annotated
 
 from polysift.cli.console import WrongUsage
 from polysift.cli.options import OUTPUT, option
+from polysift.data.formats import format_by_ending
 
 
 @dataclass
@@ -73,7 +74,7 @@ def _is_among(path: Path, name: str) -> bool:
         return False
     for found in _existing(name):
         inside = found.is_dir() and found.resolve() in path.resolve().parents
-        if path.samefile(found) or (inside and path.suffix == ".parquet"):
+        if path.samefile(found) or (inside and format_by_ending(path.name) is not None):
             return True
     return False
 

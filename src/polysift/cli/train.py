@@ -39,7 +39,11 @@ if TYPE_CHECKING:
 
 Data = Annotated[
     str,
-    typer.Argument(metavar="DATA", help="Parquet (also a folder or glob), CSV, libsvm, npy, ..."),
+    typer.Argument(
+        metavar="DATA",
+        help="Parquet, CSV, JSON lines, ORC, Arrow: a file, a folder or a glob; Excel, libsvm, "
+        "npy, npz; sqlite:///x.db?table=t, duckdb:///...",
+    ),
 ]
 Validation = Annotated[str | None, option(DATA, "A file to evaluate on, beside the training data.")]
 
@@ -140,7 +144,7 @@ def _evaluation_data(
         return {"training": source} if output.report else {}
     if identity(validation) == identity(data):
         raise WrongUsage(f"--validation is the training data itself: {public_name(data)}.")
-    other = labels.open(validation, reading, quiet=output.quiet, names=source.names)
+    other = labels.open(validation, reading, quiet=output.quiet, like=source)
     kinds = {_label_kind(opened) in "biuf" for opened in (source, other)}
     if len(kinds) > 1:
         raise ValueError(

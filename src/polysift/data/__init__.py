@@ -2,5 +2,8 @@
 
 ``source`` defines what a source is, and ``inputs`` makes one of what a user passes to an estimator.
 ``readers`` has ``open_data``: ``locations`` finds the files, ``formats`` has the table of formats,
-and ``parquet``, ``csv_files``, ``libsvm``, ``numpy_files`` and ``arrow`` each open some.
+and ``parquet``, ``csv_files``, ``libsvm``, ``numpy_files``, ``arrow_files``, ``orc``,
+``json_lines``, ``excel`` and ``databases`` each open some. ``kinds`` says how a value of any kind
+is a number; ``words`` and ``written_numbers`` read text, ``tables`` what is in memory, and
+``text_columns`` finds what the columns of a text file hold while it is parsed.
 """

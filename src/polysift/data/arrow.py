@@ -8,23 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from polysift.data.columns import Roles, resolve_names
-from polysift.data.source import DataSource, decoding, find_name
-from polysift.runtime.parallel import Span
+from polysift.data.checks import decoding, find_name
+from polysift.data.kinds import CATEGORY, DROP, NUMBER, PLAIN_NUMBER, ColumnType, Words, kept_words
+from polysift.data.source import DataSource
+from polysift.data.tables import arrow_column, as_numbers, column_values, infer_type, is_arrow_text
+from polysift.data.words import (
+    AmbiguousWordError,
+    UnreadableWordError,
+    WordEvidence,
+    reading_notes,
+)
+from polysift.runtime.parallel import Span, block_spans
 from polysift.runtime.types import FloatArray
 
 if TYPE_CHECKING:
-    from polysift.data.formats import OpenOptions
-    from polysift.data.locations import FoundFiles
+    pass
+
+TEXT_CELL_BYTES = 24
+"""The memory of a cell of text while it is read: a short word in an Arrow array."""
 
 TEXT_LABEL_BYTES = 64
 """The memory of a label that is text: a short word as a Python object."""
+
+TABLE_UNIT_ROWS = 2**18
+"""Rows of a table in memory that are read at once."""
 
 NESTED_TYPES = ("list", "large_list", "struct", "map", "fixed_size_list")
 """How pyarrow's names of types begin whose values are not single."""
@@ -95,8 +108,11 @@ def load_unit(unit: Unit, columns: list[str]) -> Any:
 
 
 def table_units(table: Any, name: str) -> list[Unit]:
-    """Return the unit of a table in memory."""
-    return [Unit(table.num_rows, name, 0, table.select, resident=True)]
+    """Return the units of a table in memory, of bounded length: their text is read at once."""
+    return [
+        Unit(stop - start, name, start, table.slice(start, stop - start).select, resident=True)
+        for start, stop in block_spans((0, table.num_rows), TABLE_UNIT_ROWS)
+    ] or [Unit(0, name, 0, table.select, resident=True)]
 
 
 def cut_out(unit: Unit, columns: list[str], rows: Span) -> Unit:
@@ -127,9 +143,15 @@ class ArrowSource(DataSource):
         The features, in order; all must be numeric.
     target, weight : str, optional
         The columns of labels and of weights.
+
+    Attributes
+    ----------
+    indexes : tuple of str
+        Columns that are left out, since they are the index of a pandas frame.
     """
 
     names: tuple[str, ...]
+    indexes: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -150,23 +172,88 @@ class ArrowSource(DataSource):
         files = list(dict.fromkeys(unit.file for unit in units))
         self.origin = where + (f" and {len(files) - 1} more" if len(files) > 1 else "")
         self.first_unit = units[0].n_rows if units else 0
-        types = {str(schema.field(name).type) for name in self.names}
-        self.dtype = np.dtype(np.float32 if types == {"float"} else np.float64)
+        kinds = {str(schema.field(name).type) for name in self.names}
+        self.dtype = np.dtype(np.float32 if kinds == {"float"} else np.float64)
+        self._known: tuple[ColumnType, ...] | None = None
+        self._words: dict[int, Words] = {}  # of the units that were read
         largest = max((unit.n_rows for unit in units if not unit.resident), default=0)
         row_bytes = self.dtype.itemsize * self.n_features + 8 * self.has_weights
+        texts = [name for name in self.names if is_arrow_text(schema.field(name).type)]
+        row_bytes += TEXT_CELL_BYTES * len(texts)
         if target is not None:
             row_bytes += _width(schema.field(target).type)
         self.unit_bytes = largest * row_bytes
         self._skipped = 0  # rows of the first unit before this source's first row
 
+    @property
+    def types(self) -> tuple[ColumnType, ...] | None:  # type: ignore[override]
+        """What the columns hold; None where all are numbers."""
+        if self._known is None:
+            self._known = tuple(map(self._type_of, self.names))
+        plain = all(column == PLAIN_NUMBER for column in self._known)
+        return None if plain else self._known
+
+    def _type_of(self, name: str) -> ColumnType:
+        """Return what a column holds; of text, units are read until it can only be a category."""
+        if not is_arrow_text(self._schema.field(name).type):
+            return infer_type(arrow_column(self._schema.empty_table().column(name)))
+        evidence = WordEvidence()
+        for unit in self._units:
+            with self._decoding(name):
+                column = arrow_column(load_unit(unit, [name]).column(name))
+            if column.kind == CATEGORY:  # a dictionary
+                return ColumnType(CATEGORY)
+            evidence.add(column.words)
+            if evidence.settled:
+                break
+        return evidence.decide()
+
+    @property
+    def notes(self) -> tuple[str, ...]:  # type: ignore[override]
+        """Sentences on how columns are read."""
+        left_out = (
+            f"column {name!r} is left out: it is the index of a pandas frame."
+            for name in self.indexes
+        )
+        return (*left_out, *reading_notes(self.types or (), self.names))
+
+    def typed(self, types: Sequence[ColumnType]) -> DataSource:
+        """Return this source with columns of other types, which are read as such."""
+        made = ArrowSource(self._units, self._schema, self.names, self._target, self._weight)
+        made.n_rows, made._skipped, made._spans = self.n_rows, self._skipped, self._spans
+        made.target, made.origin, made.first_row = self.target, self.origin, self.first_row
+        made.indexes = self.indexes
+        made._known = tuple(map(self._with_reading, types, self.names))
+        made.dtype = self.dtype if made.types is None else np.dtype(float)
+        return made
+
+    def _with_reading(self, wanted: ColumnType, name: str) -> ColumnType:
+        """Return a type with the way in which text is read as numbers, where it does not say."""
+        if wanted != PLAIN_NUMBER or not is_arrow_text(self._schema.field(name).type):
+            return wanted
+        found = self._type_of(name)
+        # Text that is no number is told from numbers by the type, and refused when it is read.
+        return found if found.kind == NUMBER else replace(wanted, asked=True)
+
     def check(self) -> None:
-        """Raise for a feature or weight that is not numeric, or a label that is not one value."""
+        """Raise for columns that cannot be used, all in one message."""
         if self._target is not None:
             kind = self._schema.field(self._target).type
             if str(kind).startswith(NESTED_TYPES):
                 raise ValueError(f"{self.target} holds {kind}; a label must be a single value.")
-        for name in [*self.names, *([] if self._weight is None else [self._weight])]:
-            self._refuse_text(name)
+        if self._weight is not None:
+            self._refuse_text(self._weight)
+        unusable = [
+            f"{name!r} ({self._schema.field(name).type})"
+            for name in self.names
+            if not is_usable(self._schema.field(name).type)
+        ]
+        if unusable:
+            raise ValueError(
+                f"{'Column' if len(unusable) == 1 else 'Columns'} {', '.join(unusable)} of "
+                f"{self.origin} cannot be used: a cell must be a number, text, a truth value or a "
+                "date. Leave them out with open_data(..., drop=[...])."
+            )
 
     def stream(self, spans: Iterable[Span]) -> Iterator[Any]:
         """Yield each span as a table of slices; each unit is loaded once."""
@@ -184,7 +271,7 @@ class ArrowSource(DataSource):
                     begin, end = end, end + unit.n_rows
                     loaded = None  # free one unit before the next is decoded
                     pa.default_memory_pool().release_unused()
-                    loaded = load_unit(unit, columns) if end > start else None
+                    loaded = self._load(unit, columns) if end > start else None
                 assert loaded is not None
                 upto = min(stop, end)
                 slices.append(loaded.slice(start - begin, upto - start))
@@ -195,9 +282,44 @@ class ArrowSource(DataSource):
         """Return the features of a part as a new C-ordered array."""
         out = np.empty((part.num_rows, self.n_features), dtype=self.dtype)
         for j, name in enumerate(self.names):
-            # A null becomes NaN, which check_finite reports with file, row and column.
-            out[:, j] = self._numbers(part, name)
+            out[:, j] = self._numbers(part, name)  # a null becomes NaN
         return out
+
+    def words(self, part: Any) -> dict[int, Words]:
+        """Return the words of all levels that were read so far."""
+        return dict(self._words)
+
+    def _load(self, unit: Unit, columns: list[str]) -> Any:
+        """Load a unit; columns that are not plain numbers are read, once for all its parts."""
+        import pyarrow as pa
+
+        table = load_unit(unit, columns)
+        for j, column in enumerate(self.types or ()):
+            if column == PLAIN_NUMBER:
+                continue
+            values, words = self._values(table, self.names[j], column)
+            place = table.schema.get_field_index(self.names[j])
+            table = table.set_column(place, self.names[j], pa.array(values))
+            if words:
+                self._words[j] = kept_words(self._words.get(j, {}), words)
+        return table
+
+    def _values(self, part: Any, name: str, column: ColumnType) -> tuple[FloatArray, Words]:
+        """Return a column of a part as floats of its type, and the words of its levels."""
+        if column.kind == DROP:
+            return np.zeros(part.num_rows), {}
+        with self._decoding(name):
+            given = part.column(name)
+            given.validate(full=True)  # text may lie elsewhere than its file says
+            found = arrow_column(given)
+        try:
+            return column_values(found, column)
+        except UnreadableWordError as error:
+            remedy = "Convert the column" if isinstance(error, AmbiguousWordError) else "Correct it"
+            raise ValueError(
+                f"Column {name!r} of {self.origin} holds {error}. {remedy}, or pass "
+                f"columns={{{name!r}: 'category'}} to read it as words."
+            ) from None
 
     def labels(self, part: Any) -> np.ndarray[Any, Any]:
         """Return the labels of a part."""
@@ -219,7 +341,12 @@ class ArrowSource(DataSource):
         """Return this source with the given features, in that order."""
         for name in names:
             find_name(name, self._schema.names, "the data")
-        return ArrowSource(self._units, self._schema, names, self._target, self._weight)
+        made = ArrowSource(self._units, self._schema, names, self._target, self._weight)
+        if self._known is not None:
+            types = dict(zip(self.names, self._known, strict=True))
+            made._known = tuple(types.get(name) or made._type_of(name) for name in names)
+            made.dtype = self.dtype if made.types is None else np.dtype(float)
+        return made
 
     def cut(self, spans: list[Span]) -> DataSource:
         """Return the rows of adjacent shards as a source of their own."""
@@ -237,6 +364,8 @@ class ArrowSource(DataSource):
             ]
         part = ArrowSource(units, self._schema, self.names, self._target, self._weight)
         part.n_rows, part._skipped = stop - start, skipped
+        part._known = self.types or (PLAIN_NUMBER,) * self.n_features
+        part.dtype = self.dtype
         part.target, part.origin = self.target, self.origin
         part._cut_from(self, spans)
         return part
@@ -261,21 +390,15 @@ class ArrowSource(DataSource):
     def _numbers(self, part: Any, name: str) -> FloatArray:
         """Return a numeric column of a part as float; a null becomes NaN."""
         with self._decoding(name):
-            return _as_numbers(part.column(name))
+            return as_numbers(part.column(name))
 
     def _refuse_text(self, name: str) -> None:
-        """Raise if a column is not numeric."""
+        """Raise if a column of weights is not numeric."""
         kind = self._schema.field(name).type
         if not is_numeric(kind):
-            first = next((unit for unit in self._units if unit.n_rows), None)
-            where, held = self.origin, ""
-            if first is not None:
-                column = load_unit(first, [name]).column(name)
-                with self._decoding(name):
-                    where, held = first.file, f", and row 0 holds {column[0].as_py()!r}"
             raise ValueError(
-                f"Column {name!r} of {where} is not numeric: its type is {kind}{held}. Encode it "
-                "as numbers first, or leave it out with open_data(..., columns=[...])."
+                f"Column {name!r} of {self.origin} is not numeric: its type is {kind}. Weights "
+                "must be numbers."
             )
 
 
@@ -286,64 +409,16 @@ def is_numeric(kind: Any) -> bool:
     return any(test(kind) for test in tests)
 
 
+def is_usable(kind: Any) -> bool:
+    """Return whether a column of an Arrow type can be a feature."""
+    kinds = import_module("pyarrow.types")
+    tests = (kinds.is_temporal, kinds.is_null)
+    return is_numeric(kind) or is_arrow_text(kind) or any(test(kind) for test in tests)
+
+
 def _width(kind: Any) -> int:
     """Return the bytes of a label in memory."""
     try:
         return max(1, kind.bit_width // 8)
     except ValueError:
         return TEXT_LABEL_BYTES
-
-
-def _as_numbers(column: Any) -> FloatArray:
-    """Return a numeric column as float; a null becomes NaN."""
-    import pyarrow as pa
-
-    if not pa.types.is_floating(column.type) or str(column.type) == "halffloat":
-        column = column.cast(pa.float64(), safe=False)
-    return np.asarray(column.to_numpy())
-
-
-def arrow_source(units: list[Unit], schema: Any, roles: Roles) -> ArrowSource:
-    """Return the source of units whose columns have the given roles."""
-    where = units[0].file if units else "the data"
-    with decoding(f"{where} has columns whose names cannot be read"):
-        names = schema.names
-    features, target, weight = resolve_names(names, where, roles)
-    return ArrowSource(units, schema, features, target, weight)
-
-
-def open_ipc(found: FoundFiles, options: OpenOptions) -> DataSource:
-    """Return an Arrow IPC file (or stream) as a source."""
-    load_pyarrow()
-    path = str(found.single)
-    with decoding(f"{path} is not a readable Arrow IPC file"):
-        units, schema = _ipc_units(path)
-    return arrow_source(units, schema, options.roles)
-
-
-def _ipc_units(path: str) -> tuple[list[Unit], Any]:
-    """Return one unit per record batch of an Arrow IPC file (or stream), and its schema."""
-    import pyarrow as pa
-
-    mapped = pa.memory_map(path)
-    try:
-        reader = pa.ipc.open_file(mapped)
-    except pa.ArrowInvalid:  # the streaming format: no index, so its batches are listed once
-        mapped.seek(0)
-        table = pa.ipc.open_stream(mapped).read_all()
-        return table_units(table, path), table.schema
-    units, first = [], 0
-    for i in range(reader.num_record_batches):
-        rows = reader.get_batch(i).num_rows
-        units.append(Unit(rows, path, first, _batch_loader(reader, i), resident=True))
-        first += rows
-    return units or table_units(reader.schema.empty_table(), path), reader.schema
-
-
-def _batch_loader(reader: Any, i: int) -> Callable[[list[str]], Any]:
-    def load(columns: list[str]) -> Any:
-        import pyarrow as pa
-
-        return pa.Table.from_batches([reader.get_batch(i)]).select(columns)
-
-    return load

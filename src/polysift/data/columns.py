@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from polysift.data.source import find_name
+from polysift.data.checks import find_name
+from polysift.data.kinds import ColumnType
 
 Column = str | int
 """A column, by name or by position."""
@@ -107,3 +108,24 @@ def resolve_names(
     features, y, w = roles.resolve(lambda column: find_column(column, names, where), names, where)
     y_name, w_name = (None if position is None else names[position] for position in (y, w))
     return [names[position] for position in features], y_name, w_name
+
+
+def resolve_types(
+    types: Mapping[Column, ColumnType], names: Sequence[str], features: Sequence[str], where: str
+) -> dict[int, ColumnType]:
+    """Return the types that are given for columns, by the number of the feature."""
+    found = {}
+    for column, known in types.items():
+        name = names[find_column(column, names, where)]
+        if name not in features:
+            raise ValueError(no_feature(column, where))
+        found[list(features).index(name)] = known
+    return found
+
+
+def no_feature(column: Column, where: str) -> str:
+    """Return the message on a kind that is given for a column that is no feature."""
+    return (
+        f"columns gives a kind for {column!r} of {where}, which is no feature. A kind goes with a "
+        "feature, not with the target, the weight, or a column that is left out."
+    )

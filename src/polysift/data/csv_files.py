@@ -1,54 +1,46 @@
-"""CSV files, plain or compressed, parsed once into a memory map.
+"""CSV files, plain or compressed, one or several, parsed once into a memory map.
 
-The layout is inferred from the first lines (``inspect_csv``), a type is assigned to each column,
-and pyarrow parses the file batch by batch.
+The layout is inferred from the first lines (``data.csv_layout``). pyarrow splits the files batch by
+batch; features are read as text, and ``data.text_columns`` finds what they hold.
 """
 
 from __future__ import annotations
 
-import csv
-import operator
 import re
-from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from polysift.data.arrow import load_pyarrow
-from polysift.data.columns import Roles, as_position, check_position, find_column
+from polysift.data.columns import Roles, no_feature
+from polysift.data.csv_layout import CsvTable, inspect_files
 from polysift.data.formats import OpenOptions
-from polysift.data.inputs import ENCODE
+from polysift.data.kinds import CATEGORY, ColumnType
 from polysift.data.locations import FoundFiles
+from polysift.data.packing import open_arrow_stream
 from polysift.data.source import DataSource
-from polysift.data.text import (
-    ParsedText,
-    TextLabels,
-    is_gzip,
-    open_binary,
-    reading,
-    temporary_folder,
-)
+from polysift.data.text import ParsedText, TextLabels, reading, temporary_folder
+from polysift.data.text_columns import TextColumn, TextColumns, UnreadableCellError
+from polysift.data.words import AmbiguousWordError, reading_notes
+from polysift.data.written_numbers import is_plain_number
 from polysift.runtime.outputs import TemporaryFolder
-
-BLOCK_BYTES = 1 << 20
-"""How much text is parsed at a time; pyarrow reads some 32 blocks ahead."""
-
-SAMPLE_LINES, MAX_LINE_CHARACTERS = 20, 1 << 24
-"""The lines from which delimiter and header are inferred, and how much is read of each."""
-
-DELIMITERS = ",;\t| "
-"""The characters among which the delimiter is inferred; of equal ones, the first."""
+from polysift.runtime.types import FloatArray
 
 MISSING = ("", "#N/A", "-NaN", "-nan", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null")
-"""Fields that stand for a missing value."""
+"""Fields that stand for a missing label or weight; "-" and "?" may be classes."""
 
 COLUMN_TYPES = ("string", "bool", "double", "float64", "float32", "int64", "int32", "int16", "int8")
-"""The names that ``column_types`` takes; the first is for labels only."""
+"""The names that ``column_types`` takes; a feature of the first is a category."""
+
+INDEX_NAMES = ("", "Unnamed: 0")
+"""What pandas calls a first column that holds the numbers of rows."""
+
+MAX_PASSES = 3
+"""How often a file is parsed at most, until it is known what its columns hold."""
 
 CONVERSION_ERROR = re.compile(r"(?s)column #(\d+): Row #(\d+): .*?: (?:invalid value '(.*)')?")
 RAGGED_ERROR = re.compile(r"(?s)Row #(\d+): Expected (\d+) columns, got (\d+): (.*)")
@@ -56,31 +48,35 @@ RAGGED_ERROR = re.compile(r"(?s)Row #(\d+): Expected (\d+) columns, got (\d+): (
 
 
 def open_csv(found: FoundFiles, options: OpenOptions) -> DataSource:
-    """Return a CSV file as a source."""
+    """Return CSV files of equal columns as one source."""
     parsed = parse_csv(
-        found.single,
+        *map(Path, found.names),
         roles=options.roles,
         header=options.header,
         delimiter=options.delimiter,
         column_types=options.column_types,
+        types=options.types,
+        missing=options.missing,
     )
-    return parsed.source(found.single)
+    return parsed.source(found.origin)
 
 
 def parse_csv(
-    path: Path,
-    *,
+    *paths: Path,
     roles: Roles,
     header: bool | None = None,
     delimiter: str | None = None,
     column_types: Mapping[str | int, str] | None = None,
+    types: Mapping[str | int, ColumnType] | None = None,
+    missing: Sequence[str] = (),
 ) -> ParsedText:
-    """Parse a CSV file, plain or .gz, with bounded memory.
+    """Parse CSV files, plain or compressed, with bounded memory.
 
     Parameters
     ----------
-    path : Path
-        The file: UTF-8 text, gzip-compressed where the name ends in .gz.
+    paths : Path
+        The files: UTF-8 text, compressed where the name says so (``data.packing``). Several are
+        one table.
     roles : Roles
         Which column is what.
     header : bool or None
@@ -88,113 +84,23 @@ def parse_csv(
     delimiter : str or None
         One character; None infers it among comma, semicolon, tab, bar and space.
     column_types : mapping from column to pyarrow type name, or None
-        Types of labels that the first rows do not show ("string"), or of features that are not
-        written as numbers ("bool" reads true and false as 1 and 0).
+        Types of labels that the first rows do not show ("string"), or of features that are to be
+        read strictly ("bool" reads true and false as 1 and 0).
+    types : mapping from column to ColumnType, or None
+        What features hold, where this is known or asked for.
+    missing : sequence of str
+        Words that stand for a missing value of a feature, beside the usual ones.
     """
     load_pyarrow("compute", "csv")
-    table = inspect_csv(Path(path), header, delimiter)
-    plan = _assign(table, roles, column_types or {})
+    tables = inspect_files(paths, header, delimiter)
+    plan = _assign(tables[0], roles, column_types or {}, types or {}, missing)
     with temporary_folder() as folder:
-        return _convert(table, plan, folder)
-
-
-@dataclass(frozen=True)
-class CsvTable:
-    """The layout of a CSV file.
-
-    Attributes
-    ----------
-    path : Path
-        The file.
-    delimiter : str
-        The character between fields.
-    names : tuple of str, or None
-        The names of the columns, where the file has a header line.
-    width : int
-        The number of columns.
-    skip : int
-        The number of lines before the data.
-    block_bytes : int
-        How much text is parsed at a time.
-    """
-
-    path: Path
-    delimiter: str
-    names: tuple[str, ...] | None
-    width: int
-    skip: int
-    block_bytes: int
-
-    def find(self, column: str | int) -> int:
-        """Return the position of a column, from 0, or raise."""
-        if self.names is not None:
-            return find_column(column, self.names, str(self.path))
-        position = as_position(column) if isinstance(column, str) else operator.index(column)
-        if position is None:
-            raise ValueError(
-                f"{self.path} has no header line, so there is no column {column!r}. Pass its "
-                f"position, 0 to {self.width - 1}, or header=True if the first line holds names."
-            )
-        return check_position(position, self.width, str(self.path))
-
-    def key(self, position: int) -> str:
-        """Return a column as a user writes it in ``column_types``."""
-        return str(position) if self.names is None else repr(self.names[position])
-
-
-def inspect_csv(path: Path, header: bool | None, delimiter: str | None) -> CsvTable:
-    """Find delimiter, names and number of columns in the first lines."""
-    if delimiter is not None and not (len(delimiter) == 1 and delimiter.isascii()):
-        raise ValueError(f"delimiter must be one character of ASCII or None; got {delimiter!r}.")
-    with reading(path), open_binary(path) as raw, TextIOWrapper(raw, "utf-8-sig") as text:
-        lines = [text.readline(MAX_LINE_CHARACTERS) for _ in range(SAMPLE_LINES)]
-    found = delimiter or max(DELIMITERS, key=lambda mark: _plausibility(lines, mark))
-    rows = _split(lines, found)
-    filled = [row for row in rows if row]
-    if not filled:
-        raise ValueError(f"{path} is empty. It must hold at least one row of numbers.")
-    names = None
-    if _has_header(filled) if header is None else header:
-        names = tuple(name.strip() for name in filled[0])
-        name, count = Counter(names).most_common(1)[0]
-        if count > 1:
-            raise ValueError(f"{path} has {count} columns named {name!r}. Rename all but one.")
-    skip = 0 if names is None else rows.index(filled[0]) + 1  # pyarrow counts blank lines here
-    longest = max(len(line.encode()) for line in lines)
-    return CsvTable(path, found, names, len(filled[0]), skip, max(BLOCK_BYTES, 2 * longest))
-
-
-def _split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    """Split lines into fields; a blank line has none."""
-    try:
-        return list(csv.reader(lines, delimiter=delimiter))
-    except csv.Error:  # a field of more than 131072 characters: most likely the wrong delimiter
-        return [[line] if line.strip() else [] for line in lines]
-
-
-def _plausibility(lines: Sequence[str], delimiter: str) -> tuple[bool, int, int]:
-    """Return the rank of a delimiter: equally many fields in all lines, then many numbers."""
-    rows = [row for row in _split(lines, delimiter) if row]
-    widths = [len(row) for row in rows] or [0]
-    numbers = sum(is_number(text) for row in rows for text in row)
-    return len(set(widths)) == 1 and widths[0] > 1, numbers, widths[0]
-
-
-def _has_header(rows: Sequence[Sequence[str]]) -> bool:
-    """Return whether the first line holds names: words above numbers, or nothing but words."""
-    words = [not (is_number(text) or text.strip() in MISSING) for text in rows[0]]
-    below = rows[1] if len(rows) > 1 else []
-    over_numbers = any(word and is_number(text) for word, text in zip(words, below, strict=False))
-    return over_numbers or all(words)
-
-
-def is_number(text: str) -> bool:
-    """Return whether a field can be read as a number."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text
+        for _ in range(MAX_PASSES):
+            parsed = _convert(tables, plan, folder)
+            if parsed is not None:
+                return parsed
+            plan.columns.restart()
+    raise ValueError(f"{paths[0]} changed while it was read. Open it again.")
 
 
 @dataclass(frozen=True)
@@ -211,6 +117,10 @@ class _CsvPlan:
         The type of each column, in the order of reading.
     inferred : bool
         Whether the type of the labels is inferred.
+    columns : TextColumns
+        What the features hold.
+    index : bool
+        Whether the first feature may count the rows.
     """
 
     features: list[int]
@@ -218,27 +128,47 @@ class _CsvPlan:
     weight: int | None
     kinds: dict[int, Any]
     inferred: bool
+    columns: TextColumns
+    index: bool = False
 
 
-def _assign(table: CsvTable, roles: Roles, column_types: Mapping[str | int, str]) -> _CsvPlan:
+def _assign(
+    table: CsvTable,
+    roles: Roles,
+    column_types: Mapping[str | int, str],
+    types: Mapping[str | int, ColumnType],
+    missing: Sequence[str],
+) -> _CsvPlan:
     """Find the columns and the type of each."""
+    pyarrow = load_pyarrow("compute", "csv")
     features, y, w = roles.resolve(table.find, table.names or range(table.width), str(table.path))
-    used = [*features, *(position for position in (y, w) if position is not None)]
     given = {table.find(column): name for column, name in column_types.items()}
-    kinds = dict.fromkeys(used, load_pyarrow("compute", "csv").float64())
-    kinds.update({p: _kind(table, p, given[p], p == y) for p in used if p in given})
-    if y is not None and y not in given:
-        kinds[y] = _infer_kind(table, y)
-    return _CsvPlan(features, y, w, kinds, inferred=y not in given)
+    asked = {table.find(column): known for column, known in types.items()}
+    for column in types:
+        if table.find(column) not in features:
+            raise ValueError(no_feature(column, str(table.path)))
+    kinds = dict.fromkeys(features, pyarrow.string())
+    if y is not None:
+        kinds[y] = None if y in given else _infer_kind(table, y)
+    if w is not None:
+        kinds[w] = pyarrow.float64()
+    for position in kinds.keys() & given.keys():
+        kinds[position] = _kind(table, position, given[position])
+        if given[position] == "string":
+            asked.setdefault(position, ColumnType(CATEGORY, asked=True))
+    columns = TextColumns([TextColumn(asked.get(position)) for position in features], missing)
+    unnamed = table.names is not None and table.names[0] in INDEX_NAMES
+    chosen = roles.columns is not None or bool({0} & (asked.keys() | given.keys()))
+    index = unnamed and features[0] == 0 and len(features) > 1 and not chosen
+    return _CsvPlan(features, y, w, kinds, y not in given, columns, index)
 
 
-def _kind(table: CsvTable, position: int, name: str, is_label: bool) -> Any:
+def _kind(table: CsvTable, position: int, name: str) -> Any:
     """Return the pyarrow type that ``column_types`` asks for, or raise."""
-    kinds = COLUMN_TYPES if is_label else COLUMN_TYPES[1:]
-    if name not in kinds:
+    if name not in COLUMN_TYPES:
         raise ValueError(
             f"column_types gives {name!r} for column {table.key(position)}; expected one of "
-            f"{', '.join(map(repr, kinds))}."
+            f"{', '.join(map(repr, COLUMN_TYPES))}."
         )
     return load_pyarrow("compute", "csv").type_for_alias(name)
 
@@ -246,7 +176,7 @@ def _kind(table: CsvTable, position: int, name: str, is_label: bool) -> Any:
 def _infer_kind(table: CsvTable, target: int) -> Any:
     """Return the type of the labels in the first block; dates and times are read as text."""
     pyarrow = load_pyarrow("compute", "csv")
-    plan = _CsvPlan([], target, None, {target: None}, inferred=True)
+    plan = _CsvPlan([], target, None, {target: None}, True, TextColumns([]))
     with closing(_batches(table, plan)) as batches:
         found = next((batch.schema.types[0] for batch in batches), None)
     plain = (pyarrow.bool_(), pyarrow.int64(), pyarrow.float64())
@@ -269,11 +199,10 @@ def _batches(table: CsvTable, plan: _CsvPlan) -> Generator[Any]:
         null_values=MISSING,
         strings_can_be_null=plan.inferred,  # if text was asked for, NA may be a class
     )
-    packing = "gzip" if is_gzip(table.path) else None
     try:
         with (
             reading(table.path),
-            pyarrow.input_stream(str(table.path), compression=packing) as stream,
+            open_arrow_stream(table.path) as stream,
             pyarrow.csv.open_csv(stream, read, parse, convert) as batches,
         ):
             yield from batches
@@ -281,29 +210,98 @@ def _batches(table: CsvTable, plan: _CsvPlan) -> Generator[Any]:
         raise ValueError(_explain(table, plan, str(error))) from error
 
 
-def _convert(table: CsvTable, plan: _CsvPlan, folder: TemporaryFolder) -> ParsedText:
-    """Write the features batch by batch, and gather labels and weights."""
+def _convert(
+    tables: Sequence[CsvTable], plan: _CsvPlan, folder: TemporaryFolder
+) -> ParsedText | None:
+    """Write the features batch by batch, and gather labels and weights.
+
+    Where a column turns out to be something else, the rest is looked through, and None returned.
+    """
     d, n_rows, file = len(plan.features), 0, folder.path / "X"
     labels, weights = TextLabels(), []
+    index = RowCount() if plan.index else None
     with file.open("wb") as out:
-        for batch in _batches(table, plan):
-            _refuse_missing(table, plan, batch, n_rows)
-            columns = [column.to_numpy(zero_copy_only=False) for column in batch.columns[:d]]
-            out.write(np.column_stack(columns).astype(float, copy=False).data)
-            if plan.target is not None:
-                _add_labels(labels, batch.column(d))
-            if plan.weight is not None:
-                weights.append(batch.columns[-1].to_numpy(zero_copy_only=False).astype(float))
-            n_rows += batch.num_rows
+        for table in tables:
+            first_row = n_rows
+            for batch in _batches(table, plan):
+                _refuse_missing(table, plan, batch, n_rows - first_row)
+                block = _read_block(table, plan, batch, n_rows - first_row)
+                if index is not None:
+                    index.add(block[:, 0], n_rows - first_row)
+                n_rows += batch.num_rows
+                if plan.columns.wrong:
+                    continue
+                out.write(block.data)
+                if plan.target is not None:
+                    _add_labels(labels, batch.column(d))
+                if plan.weight is not None:
+                    weights.append(batch.columns[-1].to_numpy(zero_copy_only=False).astype(float))
     if not n_rows:
-        raise ValueError(f"{table.path} holds a header line and no rows.")
+        raise ValueError(f"{tables[0].path} holds a header line and no rows.")
+    if plan.columns.wrong:
+        return None
     X = np.memmap(file, np.float64, "r", shape=(n_rows, d))
-    names = (
-        None if table.names is None else tuple(table.names[position] for position in plan.features)
-    )
     y = labels.finish() if plan.target is not None else None
     w = np.concatenate(weights) if plan.weight is not None else None
-    return ParsedText(X, names, y, w, folder)
+    return _parsed(tables[0], plan, X, y, w, folder, index is not None and index.counts)
+
+
+def _parsed(
+    table: CsvTable,
+    plan: _CsvPlan,
+    X: FloatArray,
+    labels: Any,
+    weights: FloatArray | None,
+    folder: TemporaryFolder,
+    indexed: bool,
+) -> ParsedText:
+    """Return what was parsed, without the index of the rows, where the file has one."""
+    first = int(indexed)
+    names = None
+    if table.names is not None:
+        names = tuple(table.names[position] for position in plan.features[first:])
+    types = plan.columns.types[first:]
+    words = {j - first: found for j, found in plan.columns.words.items()}
+    notes = reading_notes(types, names)
+    if indexed:
+        shown = table.names[0] if table.names else ""
+        notes = (
+            f"The first column, {shown!r}, counts the rows and is left out; to use it, name it in "
+            "columns=[...].",
+            *notes,
+        )
+    return ParsedText(X[:, first:], names, labels, weights, folder, types, words, notes)
+
+
+@dataclass
+class RowCount:
+    """Whether a column counts the rows of each file, from 0 or from 1."""
+
+    counts: bool = True
+    start: float | None = None
+
+    def add(self, values: FloatArray, first_row: int) -> None:
+        """Look at further values."""
+        if self.start is None and len(values):
+            self.start = float(values[0]) - first_row
+        expected = (self.start or 0.0) + first_row + np.arange(len(values))
+        self.counts &= self.start in (None, 0.0, 1.0) and bool((values == expected).all())
+
+
+def _read_block(table: CsvTable, plan: _CsvPlan, batch: Any, first_row: int) -> FloatArray:
+    """Return the features of a batch as floats, or raise an error that names row and column."""
+    cells = batch.columns[: len(plan.features)]
+    try:
+        return plan.columns.read(cells, batch.num_rows)
+    except UnreadableCellError as error:
+        key = table.key(plan.features[error.column])
+        advice = "Correct it, or leave it empty"
+        if isinstance(error.error, AmbiguousWordError):
+            advice = "Convert the column first"
+        raise ValueError(
+            f"{table.path} has {error} in column {key}, row {first_row + error.row} (counted from "
+            f"0). {advice}, or pass columns={{{key}: 'category'}} to read it as words."
+        ) from None
 
 
 def _add_labels(labels: TextLabels, column: Any) -> None:
@@ -316,9 +314,10 @@ def _add_labels(labels: TextLabels, column: Any) -> None:
 
 
 def _refuse_missing(table: CsvTable, plan: _CsvPlan, batch: Any, first_row: int) -> None:
-    """Raise for the first missing value of a batch."""
+    """Raise for the first missing label or weight of a batch."""
     compute, found = load_pyarrow("compute", "csv").compute, []
-    for position, column in zip(plan.kinds, batch.columns, strict=True):
+    d = len(plan.features)
+    for position, column in zip([*plan.kinds][d:], batch.columns[d:], strict=True):
         if column.type == "string":
             empty = compute.equal(compute.utf8_trim_whitespace(column), "")
             column = compute.if_else(empty, None, column)
@@ -354,19 +353,21 @@ def _mismatch(table: CsvTable, plan: _CsvPlan, position: int, row: int, text: st
     if text is None:
         return f"{table.path} has text that is not UTF-8 in {where}. Save the file as UTF-8."
     if text.strip() in MISSING:
-        advice = "Fill it in, for example with sklearn.impute.SimpleImputer, or leave it out."
+        advice = "Fill it in, for example with 1, or leave the row out."
         if position == plan.target:
             advice = f"Leave it out or, if NA is a class, pass column_types={{{key}: 'string'}}."
         return f"{table.path} has a missing value in {where}: it is empty, NA or NaN. {advice}"
     if position == plan.target:
         wanted = "the first rows look like" if plan.inferred else "column_types asks for"
-        other = "double" if is_number(text) else "string"
+        other = "double" if is_plain_number(text) else "string"
         kind = plan.kinds[position]
         return (
             f"{table.path} has the label {text!r} in {where}, where {wanted} {kind}. "
             f"Pass column_types={{{key}: {other!r}}} to read all labels as that type."
         )
-    advice = "Weights must be numbers." if position == plan.weight else ENCODE
-    if text.strip().lower() in ("true", "false"):
-        advice = f"Pass column_types={{{key}: 'bool'}} to read the column as 1 and 0."
+    advice = "Leave it out."
+    if position == plan.weight:
+        advice = "Weights must be numbers."
+    elif position in plan.features:
+        advice = f"Leave {key} out of column_types, which asks for {plan.kinds[position]}."
     return f"{table.path} has text in {where}: could not convert {text!r} to a number. {advice}"

@@ -4,24 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Number
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from polysift.data.arrow import is_numeric
+from polysift.data.kinds import (
+    CATEGORY,
+    DATE,
+    DROP,
+    NUMBER,
+    PLAIN_NUMBER,
+    ColumnType,
+    asked_kinds,
+    check_kinds,
+)
 from polysift.data.source import ArraySource, DataSource
+from polysift.data.tables import columns_of, is_table, read_table
+from polysift.data.words import reading_notes
 from polysift.runtime.types import FloatArray
 
 FLOATS = np.dtype(np.float64), np.dtype(np.float32)
-
-ENCODE = (
-    "Encode it as numbers first, for example with sklearn.preprocessing.OneHotEncoder or "
-    "OrdinalEncoder, or leave it out."
-)
 
 
 @contextmanager
@@ -41,12 +47,14 @@ def keeping_features(estimator: Any) -> Iterator[None]:
 def rows_source(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> DataSource:
     """Return rows without labels as a source, checked as scikit-learn does.
 
-    float32 stays float32 where every column is float32; everything else becomes float64. Whether
-    values are finite is checked when blocks are read, where the column can be named.
+    float32 stays float32 where every column is float32; everything else becomes float64. Values are
+    checked when blocks are read, where the column can be named.
     """
     if isinstance(X, DataSource):
         return _known_source(estimator, X, reset)
     refuse_masked(X=X)
+    if _is_read_as_table(estimator, X, reset):
+        return _table_source(estimator, X, None, sample_weight, reset)
     matrix = X
     if not _needs_no_check(estimator, X, reset):
         matrix = validate_data(estimator, X, reset=reset, **_validation_options(X))
@@ -71,12 +79,89 @@ def training_source(
         return _known_source(estimator, X, reset)
     refuse_masked(X=X, y=y)
     y = _plain_labels(y)
+    if _is_read_as_table(estimator, X, reset):
+        if y is None:
+            raise ValueError(f"{type(estimator).__name__} requires y to be passed, but y is None.")
+        labels = column_or_1d(y, warn=True)
+        check_consistent_length(X, labels)
+        assert_all_finite(labels, input_name="y")
+        if labels.dtype.kind != "O":
+            check_classification_targets(labels)
+        return _table_source(estimator, X, labels, sample_weight, reset)
     matrix, labels = X, y
     if not (_needs_no_check(estimator, X, reset) and _are_small_numbers(y, len(X))):
         matrix, labels = validate_data(estimator, X, y, reset=reset, **_validation_options(X))
         if labels.dtype.kind != "O":  # objects of one ordered type may be labels, too
             check_classification_targets(labels)
     return _array_source(estimator, matrix, labels, sample_weight, reset)
+
+
+def known_types(estimator: Any) -> tuple[ColumnType, ...] | None:
+    """Return what the columns of the training rows were; None where all are numbers."""
+    learned = getattr(estimator, "scaler_", {})
+    if learned.get("kind") != "table":
+        return None
+    read = {"number": NUMBER, "date": DATE, "category": CATEGORY, "encoded category": CATEGORY}
+    columns = zip(learned["kinds"], learned["readings"], strict=True)
+    return tuple(ColumnType(read.get(kind, DROP), True, reading) for kind, reading in columns)
+
+
+def _is_read_as_table(estimator: Any, X: Any, reset: bool) -> bool:
+    """Return whether X, or what is known of its columns, asks for a look at every column."""
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a polars LazyFrame; pass X.collect().")
+    if is_ray_dataset(X):
+        raise TypeError(
+            "X is a Ray Dataset; pass polysift.open_data(X, target=...) in its place, which names "
+            "the labels and leaves the rows on the cluster."
+        )
+    if sp.issparse(X):
+        return False
+    if reset and check_kinds(getattr(estimator, "columns", None)):
+        return True
+    return is_table(X) or (not reset and known_types(estimator) is not None)
+
+
+def _table_source(
+    estimator: Any, X: Any, labels: Any, sample_weight: Any, reset: bool
+) -> DataSource:
+    """Return a table in memory as a source of floats."""
+    if isinstance(X, list | tuple):
+        X = np.array(X, dtype=object)
+    if getattr(X, "ndim", 2) != 2 and not getattr(X.dtype, "names", None):
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead. Reshape your data: a row per sample."
+        )
+    columns, names = columns_of(X)
+    if not columns or not len(X):
+        what = "feature" if not columns else "sample"
+        raise ValueError(f"Found array with 0 {what}(s) while a minimum of 1 is required.")
+    validate_data(estimator, X, skip_check_array=True, reset=reset)
+    if reset:
+        estimator.n_features_in_ = len(columns)
+        if names is not None and not hasattr(estimator, "feature_names_in_"):
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+    known = None if reset else known_types(estimator)
+    if known is None and not reset:
+        known = (PLAIN_NUMBER,) * estimator.n_features_in_
+    if len(columns) != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {len(columns)} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    table = read_table(columns, names, check_kinds(getattr(estimator, "columns", None)), known)
+    plain = all(column == PLAIN_NUMBER for column in table.types)
+    weights = row_weights(sample_weight, len(table.X))
+    names = getattr(estimator, "feature_names_in_", None)
+    return ArraySource(
+        table.X,
+        names,
+        labels,
+        weights,
+        types=None if plain else table.types,
+        words=table.words,
+        notes=reading_notes(table.types, names),
+    )
 
 
 def _array_source(
@@ -150,8 +235,13 @@ def _plain_labels(y: Any) -> Any:
 def _known_source(estimator: Any, source: DataSource, reset: bool) -> DataSource:
     """Record a source's features in the estimator, or select those that the estimator knows."""
     if source.n_rows == 0:
-        raise ValueError("The data source has no rows; at least one is needed.")
+        where = "" if source.origin is None else f" {source.origin}"
+        raise ValueError(f"The data source{where} has no rows; at least one is needed.")
     if reset:
+        asked = asked_kinds(
+            check_kinds(getattr(estimator, "columns", None)), source.names, source.n_features
+        )
+        source = source.asked(asked)
         source.check()
         estimator.n_features_in_ = source.n_features
         if source.names is not None:
@@ -168,6 +258,9 @@ def _known_source(estimator: Any, source: DataSource, reset: bool) -> DataSource
             f"{estimator.n_features_in_} features as input. Choose them with "
             "open_data(..., columns=...)."
         )
+    known = known_types(estimator)
+    if known is not None or source.types is not None:
+        source = source.typed(known or (PLAIN_NUMBER,) * source.n_features)
     source.check()
     return source
 
@@ -193,14 +286,13 @@ def _are_small_numbers(y: Any, n_rows: int) -> bool:
 
 
 def _validation_options(X: Any) -> dict[str, Any]:
-    """Return the options of scikit-learn's ``validate_data``; raise for what is not numeric."""
+    """Return the options of scikit-learn's ``validate_data``."""
     dtype: Any = [np.float64, np.float32]
     if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        dtype = _frame_dtype(X)
-    elif hasattr(X, "schema") and hasattr(X, "column_names"):
-        _refuse_arrow_text(X)
-    else:
-        _refuse_text(X)
+        if len(X.columns) == 0:
+            raise ValueError("Found array with 0 feature(s): X is a frame without columns.")
+        single = all(str(kind).lower() == "float32" for kind in X.dtypes)
+        dtype = np.float32 if single else np.float64
     return {"accept_sparse": "csr", "dtype": dtype, "ensure_all_finite": False}
 
 
@@ -210,68 +302,3 @@ def _canonical(matrix: Any) -> Any:
         matrix = matrix.copy()
         matrix.sum_duplicates()
     return matrix
-
-
-def _frame_dtype(frame: Any) -> type:
-    """Return the dtype for a pandas or polars frame; raise for a column that is not numeric."""
-    if len(frame.columns) == 0:
-        raise ValueError("Found array with 0 feature(s): X is a frame without columns.")
-    all_single = True
-    for name, dtype in zip(frame.columns, frame.dtypes, strict=True):
-        if not (_is_numeric(dtype) or _holds_numbers(frame[name], dtype)):
-            raise ValueError(
-                f"X has a column that is not numeric: {str(name)!r} of type {dtype}. {ENCODE}"
-            )
-        all_single &= str(dtype).lower() == "float32"
-    return np.float32 if all_single else np.float64
-
-
-def _refuse_arrow_text(table: Any) -> None:
-    """Raise for a column of a pyarrow Table or RecordBatch that is not numeric."""
-    for field in table.schema:
-        if not is_numeric(field.type):
-            raise ValueError(
-                f"X has a column that is not numeric: {field.name!r} of type {field.type}. {ENCODE}"
-            )
-
-
-def _is_numeric(dtype: Any) -> bool:
-    if hasattr(dtype, "is_numeric"):  # polars
-        return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
-    return getattr(dtype, "kind", "O") in "biuf"  # numpy and pandas
-
-
-def _holds_numbers(column: Any, dtype: Any) -> bool:
-    if getattr(dtype, "kind", "") != "O" or str(dtype) != "object":
-        return False
-    return all(isinstance(value, Number) or value is None for value in column)
-
-
-def _refuse_text(X: Any) -> None:
-    """Raise for text in an array or a list, and name its row and column."""
-    given = X
-    if type(X).__name__ == "LazyFrame":
-        raise TypeError("X is a polars LazyFrame; pass X.collect().")
-    if is_ray_dataset(X):
-        raise TypeError(
-            "X is a Ray Dataset; pass polysift.open_data(X, target=...) in its place, which names "
-            "the labels and leaves the rows on the cluster."
-        )
-    kind = getattr(getattr(X, "dtype", None), "kind", None)
-    if kind in ("M", "m"):
-        raise ValueError(f"X holds dates or durations ({X.dtype}). {ENCODE}")
-    if kind is None and isinstance(X, list | tuple):
-        X = np.asarray(X)
-        if X.dtype.kind not in ("U", "S", "O"):
-            return
-        X = np.asarray(X.tolist() if X.dtype.kind == "O" else given, dtype=object)
-        kind = "O"
-    if kind not in ("U", "S", "O") or getattr(X, "ndim", 0) != 2:
-        return
-    for row, column in np.ndindex(X.shape):
-        value = X[row, column]
-        if isinstance(value, str | bytes):
-            raise ValueError(
-                f"X has text in column {column}: could not convert string to float: "
-                f"{str(value)!r} in row {row} (counted from 0). {ENCODE}"
-            )

@@ -13,8 +13,9 @@ import scipy.sparse as sp
 
 from polysift.data.formats import OpenOptions
 from polysift.data.locations import FoundFiles
+from polysift.data.packing import open_binary
 from polysift.data.source import DataSource
-from polysift.data.text import ParsedText, TextLabels, open_binary, reading, temporary_folder
+from polysift.data.text import ParsedText, TextLabels, reading, temporary_folder
 from polysift.runtime.types import Block, FloatArray, IntArray
 
 BLOCK_BYTES = 1 << 22
@@ -30,24 +31,24 @@ LINE = re.compile(rb"(?:\s+([^\s:]+))?(?:\s+qid:\d+)?((?:\s+\d+:[^\s:]+)*)\s*")
 def open_libsvm(found: FoundFiles, options: OpenOptions) -> DataSource:
     """Return a libsvm file as a source."""
     path = found.single
-    if options.roles.given:
+    if options.roles.given or options.types:
         raise ValueError(
             f"{path}: libsvm text has its labels in place and no named columns; leave target, "
             "weight, columns and drop out."
         )
-    return parse_libsvm(path, n_features=options.n_features).source(path)
+    return parse_libsvm(path, n_features=options.n_features).source(str(path))
 
 
 def parse_libsvm(
     path: Path, *, n_features: int | None = None, with_labels: bool = True
 ) -> ParsedText:
-    """Parse a libsvm (svmlight) file, plain or .gz, with bounded memory.
+    """Parse a libsvm (svmlight) file, plain or compressed, with bounded memory.
 
     Parameters
     ----------
     path : Path
-        The file, gzip-compressed where the name ends in .gz. Indices count from 1, or from 0 if
-        an index 0 occurs anywhere. Values of the same index in a line are added up.
+        The file, compressed where its name says so (``data.packing``). Indices count from 1, or
+        from 0 if an index 0 occurs anywhere. Values of the same index in a line are added up.
     n_features : int or None
         The number of features; None takes the largest index.
     with_labels : bool

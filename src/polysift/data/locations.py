@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
 from polysift.data.arrow import load_pyarrow
+from polysift.data.formats import FORMATS, format_by_ending
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")  # a single letter is a drive of Windows
 LOST_SLASH = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/[^/]")
@@ -200,6 +201,12 @@ class FoundFiles:
         """The file of this machine, where it is the only one, as the user named it."""
         return Path(self.names[0])
 
+    @property
+    def origin(self) -> str:
+        """The name of the first file, and how many more there are."""
+        more = len(self.names) - 1
+        return self.names[0] + (f" and {more} more" if more else "")
+
 
 def find(data: str | Path, filesystem: Any = None) -> FoundFiles:
     """Return the files that a path, a folder, a glob or a URI of them stands for.
@@ -272,7 +279,8 @@ def _find_here(pattern: str) -> list[str]:
     found: Iterable[str] = ()
     missing = f"There is no file {pattern}."
     if path.is_dir():
-        found, missing = _below(path), f"The folder {pattern} holds no .parquet files."
+        found = _below(path)
+        missing = f"The folder {pattern} holds no .parquet files, nor others that can be read."
     elif path.exists():
         if path.stat().st_size == 0:
             raise ValueError(f"{pattern} is empty.")
@@ -293,8 +301,24 @@ def _matching_here(pattern: str) -> Iterator[str]:
 
 
 def _below(folder: Path) -> list[str]:
+    """Return the files of a folder that are one table: Parquet files, else those of one format."""
     # A folder may have such a name, too: what is in it is found by itself.
-    return [str(path) for path in folder.rglob("*.parquet") if not path.is_dir()]
+    parquet = [str(path) for path in folder.rglob("*.parquet") if not path.is_dir()]
+    if parquet:
+        return parquet
+    found: dict[str, list[str]] = {}
+    for path in folder.rglob("*"):
+        kind = format_by_ending(path.name)
+        hidden = path.name.startswith((".", "_"))
+        if kind is not None and FORMATS[kind].several and not hidden and path.is_file():
+            found.setdefault(kind, []).append(str(path))
+    if len(found) > 1:
+        shown = ", ".join(f"{kind} ({min(paths)})" for kind, paths in sorted(found.items()))
+        raise ValueError(
+            f"The folder {folder} holds files of several formats: {shown}. Name those of one with "
+            f"a glob, such as {folder / '*.csv'}."
+        )
+    return next(iter(found.values()), [])
 
 
 def _some(found: Iterable[str], missing: str) -> list[str]:

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from polysift.data.columns import resolve_names
+from polysift.data.checks import decoding, find_name
+from polysift.data.columns import resolve_names, resolve_types
 from polysift.data.formats import OpenOptions
 from polysift.data.locations import FoundFiles
-from polysift.data.source import ArraySource, DataSource, decoding, find_name
+from polysift.data.source import ArraySource, DataSource
 from polysift.runtime.outputs import TemporaryFolder
 
 
@@ -30,7 +31,8 @@ def open_npy(found: FoundFiles, options: OpenOptions) -> DataSource:
     take = None if features == names else np.array([int(name) for name in features])
     labels = None if y is None else np.array(X[:, int(y)])
     weights = None if w is None else np.array(X[:, int(w)], dtype=float)
-    return ArraySource(X, None, labels, weights, take=take, file=where)
+    source = ArraySource(X, None, labels, weights, take=take, file=where)
+    return source.retyped(resolve_types(options.types, names, features, where))
 
 
 def open_npz(found: FoundFiles, options: OpenOptions) -> DataSource:
@@ -59,7 +61,8 @@ def open_npz(found: FoundFiles, options: OpenOptions) -> DataSource:
     take = None if features == positions else np.array([int(name) for name in features])
     disk = sum(file.stat().st_size for file in folder.path.iterdir())
     w = None if weights is None else np.asarray(weights, dtype=float)
-    return ArraySource(X, None, labels, w, take=take, owner=folder, disk=disk, file=str(path))
+    source = ArraySource(X, None, labels, w, take=take, owner=folder, disk=disk, file=str(path))
+    return source.retyped(resolve_types(options.types, positions, features, str(path)))
 
 
 def _matrix_name(path: Path, arrays: dict[str, Any]) -> str:

@@ -6,10 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
-from polysift.data.arrow import Unit, arrow_source, load_pyarrow, table_units
+from polysift.data.arrow import Unit, load_pyarrow
+from polysift.data.arrow_files import columns_of_schema, joined_source
+from polysift.data.checks import decoding
 from polysift.data.formats import OpenOptions
 from polysift.data.locations import FoundFiles
-from polysift.data.source import DataSource, decoding
+from polysift.data.source import DataSource
 from polysift.runtime.outputs import CHUNK_BYTES
 
 CONCURRENT_REQUESTS = 16
@@ -18,17 +20,11 @@ CONCURRENT_REQUESTS = 16
 
 def open_parquet(found: FoundFiles, options: OpenOptions) -> DataSource:
     """Return Parquet files of equal columns as one source."""
-    names, schema = found.names, None
-    units: list[Unit] = []
-    for name, fragment in zip(names, _fragments(found), strict=True):
-        present = fragment.physical_schema
-        if schema is not None and _columns_of(present) != _columns_of(schema):
-            raise ValueError(_schema_difference(names[0], schema, name, present))
-        schema = schema or present
-        units += _row_groups(fragment, name)
-    if not units and schema is not None:  # messages name the file all the same
-        units = table_units(schema.empty_table(), names[0])
-    return arrow_source(units, schema, options.roles)
+    files = (
+        (_row_groups(fragment, name), fragment.physical_schema)
+        for name, fragment in zip(found.names, _fragments(found), strict=True)
+    )
+    return joined_source(found.names, files, options)
 
 
 def _fragments(found: FoundFiles) -> list[Any]:
@@ -42,7 +38,7 @@ def _fragments(found: FoundFiles) -> list[Any]:
             try:
                 fragment = reader.make_fragment(path, filesystem)
                 fragment.ensure_complete_metadata()
-                _columns_of(fragment.physical_schema)  # their names may be no text
+                columns_of_schema(fragment.physical_schema)  # their names may be no text
                 return fragment
             except OSError as error:
                 if storage is None or storage.delivers(path):
@@ -54,23 +50,6 @@ def _fragments(found: FoundFiles) -> list[Any]:
         return list(map(opened, found.paths, found.names))
     with ThreadPoolExecutor(CONCURRENT_REQUESTS) as pool:
         return list(pool.map(opened, found.paths, found.names))
-
-
-def _columns_of(schema: Any) -> list[tuple[str, str]]:
-    return [(field.name, str(field.type)) for field in schema]
-
-
-def _schema_difference(first: str, one: Any, path: str, other: Any) -> str:
-    """Return the message that says how the schemas of two files differ."""
-    for name in [*one.names, *other.names]:
-        a = str(one.field(name).type) if name in one.names else "absent"
-        b = str(other.field(name).type) if name in other.names else "absent"
-        if a != b:
-            return (
-                f"The files differ in column {name!r}: {a} in {first}, {b} in {path}. Write them "
-                "with the same columns and types."
-            )
-    return f"The files have their columns in different orders: {first} and {path}."
 
 
 def _row_groups(fragment: Any, name: str) -> list[Unit]:

@@ -7,15 +7,23 @@ with class numbers and weights.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from polysift.data.checks import find_name
+from polysift.data.kinds import (
+    CATEGORY,
+    DROP,
+    NUMBER,
+    PLAIN_NUMBER,
+    ColumnType,
+    Words,
+    levels_of_numbers,
+)
 from polysift.data.labels import Encoding
 from polysift.runtime.parallel import Span, shard_spans
 from polysift.runtime.types import Block, FloatArray, IntArray
@@ -23,8 +31,8 @@ from polysift.runtime.types import Block, FloatArray, IntArray
 Rows = slice | IntArray
 """Some rows of the data, by a slice or by their numbers."""
 
-SHOWN_NAMES = 20
-"""How many names of columns a message lists."""
+NOUNS = {"number": "numbers", "category": "text", "date": "dates"}
+"""What a column of each kind holds, in messages."""
 
 
 class DataSource(ABC):
@@ -56,6 +64,10 @@ class DataSource(ABC):
         one, in rows.
     first_row : int
         The number of its first row in the data that it was cut from.
+    types : tuple of ColumnType, or None
+        What the columns hold; None for a plain table, whose columns are all numbers.
+    notes : tuple of str
+        Sentences on how columns were read, where a reader had to decide.
 
     Examples
     --------
@@ -85,6 +97,8 @@ class DataSource(ABC):
     unit_bytes: int = 0
     first_unit: int = 0
     first_row: int = 0
+    types: tuple[ColumnType, ...] | None = None
+    notes: tuple[str, ...] = ()
     _spans: list[Span] | None = None
 
     @abstractmethod
@@ -113,6 +127,31 @@ class DataSource(ABC):
 
         It has the same shard borders, holds no other rows, and can be pickled.
         """
+
+    def words(self, part: Any) -> dict[int, Words]:
+        """Return the words of the levels that occur in a part, by the number of the column."""
+        return {}
+
+    def asked(self, kinds: Mapping[int, str]) -> DataSource:
+        """Return this source with the kinds that a user asks for, by the number of the column."""
+        return self.retyped({column: ColumnType(kind, True) for column, kind in kinds.items()})
+
+    def retyped(self, changes: Mapping[int, ColumnType]) -> DataSource:
+        """Return this source with other types of some columns, by the number of the column."""
+        if not changes:
+            return self
+        types = list(self.types or (PLAIN_NUMBER,) * self.n_features)
+        for column, wanted in changes.items():
+            same = types[column].kind == wanted.kind
+            reading = wanted.reading or (types[column].reading if same else "")
+            types[column] = ColumnType(wanted.kind, wanted.asked, reading)
+        return self.typed(types)
+
+    def typed(self, types: Sequence[ColumnType]) -> DataSource:
+        """Return this source with columns of other types, or raise where they cannot be had."""
+        if all(column.kind == "number" for column in types):
+            return self
+        raise ValueError("The columns of this source are numbers, and cannot be anything else.")
 
     def widen(self, n_features: int) -> DataSource:
         """Return this source with ``n_features`` features, where the missing ones are known.
@@ -148,58 +187,6 @@ class DataSource(ABC):
         self._spans = [(lo - start, hi - start) for lo, hi in spans]
 
 
-def find_name(name: str, names: Sequence[str], where: str) -> int:
-    """Return the position of a column, or raise a ValueError with the closest names."""
-    if name in names:
-        return list(names).index(name)
-    folded = {other.casefold(): other for other in names}
-    near = [folded[match] for match in get_close_matches(name.casefold(), folded, n=3)]
-    hint = f" Did you mean {', '.join(map(repr, near))}?" if near else ""
-    shown = ", ".join(map(repr, names[:SHOWN_NAMES]))
-    shown += ", ..." if len(names) > SHOWN_NAMES else ""
-    raise ValueError(f"There is no column {name!r} in {where}.{hint} The columns are {shown}.")
-
-
-@contextmanager
-def decoding(what: str, remedy: str = "") -> Iterator[None]:
-    """Raise an error that begins with ``what`` where the content of a file cannot be decoded.
-
-    This is the boundary to the libraries that read files: whatever they raise inside, and that is
-    all kinds of errors, is about the file, and nothing of this package is to be called there.
-    """
-    try:
-        yield
-    except FileNotFoundError:
-        raise
-    except MemoryError as error:
-        raise MemoryError(
-            f"{what}: it asks for more memory than there is ({error}). It is damaged, or the runs "
-            "of rows that are decoded at once are too long."
-        ) from error
-    except Exception as error:
-        raise ValueError(f"{what}: {str(error).strip() or type(error).__name__}{remedy}") from error
-
-
-def check_finite(source: DataSource, first_row: int, block: Block) -> None:
-    """Raise a ValueError that names row and column if ``block`` holds a NaN or an infinity."""
-    values = block.data if sp.issparse(block) else block
-    if np.isfinite(values).all():
-        return
-    if sp.issparse(block):
-        entries = block.tocoo()
-        bad = np.flatnonzero(~np.isfinite(entries.data))
-        where, found = (entries.row[bad[0]], entries.col[bad[0]]), entries.data[bad[0]]
-    else:
-        where = tuple(np.argwhere(~np.isfinite(block))[0])
-        found = block[where]
-    what = "NaN" if np.isnan(found) else "infinity"
-    raise ValueError(
-        f"Input X contains {what} in {source.column(int(where[1]))}, first in "
-        f"{source.place(first_row + int(where[0]))}. Impute or drop such values first, for "
-        "example with sklearn.impute.SimpleImputer."
-    )
-
-
 class ArraySource(DataSource):
     """Rows of a dense array, a memory map or a CSR matrix.
 
@@ -221,6 +208,12 @@ class ArraySource(DataSource):
         Bytes in that folder.
     file : str, optional
         Where the rows come from, for messages.
+    types : sequence of ColumnType, optional
+        What the features hold; by default numbers. X holds the levels of categories.
+    words : mapping of int to words, optional
+        The words of these levels, by feature.
+    notes : sequence of str, default=()
+        Sentences on how the columns were read.
     """
 
     def __init__(
@@ -234,6 +227,9 @@ class ArraySource(DataSource):
         owner: object = None,
         disk: int = 0,
         file: str | None = None,
+        types: Sequence[ColumnType] | None = None,
+        words: Mapping[int, Words] | None = None,
+        notes: Sequence[str] = (),
     ) -> None:
         self.n_rows = int(X.shape[0])
         self.n_features = int(X.shape[1]) if take is None else len(take)
@@ -242,6 +238,9 @@ class ArraySource(DataSource):
         self.has_labels, self.has_weights = y is not None, sample_weight is not None
         self.disk, self.origin, self.sparse = disk, file, bool(sp.issparse(X))
         self.target = "y" if file is None else f"the target of {file}"
+        self.types, self.notes = None if types is None else tuple(types), tuple(notes)
+        self._words = dict(words or {})
+        self._as_levels: tuple[int, ...] = ()  # numbers in X that are categories
         self._X, self._y, self._weights, self._take, self._owner = X, y, sample_weight, take, owner
 
     def stream(self, spans: Iterable[Span]) -> Iterator[Span]:
@@ -253,7 +252,55 @@ class ArraySource(DataSource):
         block = self._X[part[0] : part[1]]
         if self._take is not None:
             block = block[:, self._take]
+        if self._as_levels:
+            block = np.array(block, dtype=float)
+            for column in self._as_levels:
+                block[:, column], _ = levels_of_numbers(block[:, column])
         return block if block.dtype == self.dtype else block.astype(self.dtype)
+
+    def words(self, part: Span) -> dict[int, Words]:
+        """Return the words of all levels, of whatever part."""
+        if not self._as_levels:
+            return dict(self._words)
+        take = range(self.n_features) if self._take is None else self._take
+        rows = self._X[part[0] : part[1]]
+        made = {column: levels_of_numbers(rows[:, take[column]])[1] for column in self._as_levels}
+        return self._words | made
+
+    def typed(self, types: Sequence[ColumnType]) -> DataSource:
+        """Return this source with numbers as categories, where these are asked for."""
+        types = tuple(types)
+        before = self.types or (PLAIN_NUMBER,) * self.n_features
+        changed = [j for j in range(self.n_features) if types[j].kind != before[j].kind]
+        for column in changed:
+            if types[column].kind == DROP:
+                continue
+            if sp.issparse(self._X):
+                raise ValueError(
+                    f"{self.column(column)} is {types[column].kind}, which sparse rows cannot "
+                    "hold. Pass X.toarray(), or a frame."
+                )
+            if before[column].kind != NUMBER or types[column].kind == NUMBER:
+                raise ValueError(self._untyped(column, before[column].kind, types[column].kind))
+        made = self._copy(types=types)
+        more = [j for j in changed if types[j].kind == CATEGORY]
+        made._as_levels = (*self._as_levels, *more)
+        if made._as_levels:
+            made.dtype = np.dtype(float)
+        return made
+
+    def _untyped(self, column: int, found: str, wanted: str) -> str:
+        """Return the message on a column that cannot be read as another kind any more."""
+        held = next(iter(self._words.get(column, {}).values()), None)
+        shown = "" if held is None else f", such as {held!r},"
+        return (
+            f"{self.column(column)} holds {NOUNS[found]}{shown} where {NOUNS[wanted]} are expected."
+            " If it is not the data that are wrong, say how to read it when you open them: "
+            f"open_data(..., columns={{{self._key(column)}: {wanted!r}}})."
+        )
+
+    def _key(self, column: int) -> str:
+        return str(column) if self.names is None else repr(self.names[column])
 
     def labels(self, part: Span) -> np.ndarray[Any, Any]:
         """Return the labels of a span."""
@@ -263,16 +310,36 @@ class ArraySource(DataSource):
         """Return the weights of a span."""
         return None if self._weights is None else self._weights[part[0] : part[1]]
 
+    def _copy(self, **changes: Any) -> ArraySource:
+        """Return this source with some of the constructor's arguments changed."""
+        arguments: dict[str, Any] = {
+            "X": self._X,
+            "names": self.names,
+            "y": self._y,
+            "sample_weight": self._weights,
+            "take": self._take,
+            "owner": self._owner,
+            "disk": self.disk,
+            "file": self.origin,
+            "types": self.types,
+            "words": self._words,
+            "notes": self.notes,
+        }
+        made = ArraySource(**(arguments | changes))
+        made._as_levels = self._as_levels
+        if made._as_levels:
+            made.dtype = np.dtype(float)
+        return made
+
     def cut(self, spans: list[Span]) -> DataSource:
         """Return the rows of adjacent shards as a source of their own."""
         rows = slice(spans[0][0], spans[-1][1])
-        part = ArraySource(
-            self._X[rows] if sp.issparse(self._X) else np.asarray(self._X[rows]),
-            self.names,
-            None if self._y is None else np.asarray(self._y[rows]),
-            None if self._weights is None else np.asarray(self._weights[rows]),
-            take=self._take,
-            file=self.origin,
+        part = self._copy(
+            X=self._X[rows] if sp.issparse(self._X) else np.asarray(self._X[rows]),
+            y=None if self._y is None else np.asarray(self._y[rows]),
+            sample_weight=None if self._weights is None else np.asarray(self._weights[rows]),
+            owner=None,
+            disk=0,
         )
         part._cut_from(self, spans)
         return part
@@ -283,15 +350,7 @@ class ArraySource(DataSource):
             return self
         wide = type(self._X)((self.n_rows, n_features), dtype=self._X.dtype)
         wide.data, wide.indices, wide.indptr = self._X.data, self._X.indices, self._X.indptr
-        return ArraySource(
-            wide,
-            None,
-            self._y,
-            self._weights,
-            owner=self._owner,
-            disk=self.disk,
-            file=self.origin,
-        )
+        return self._copy(X=wide, names=None)
 
     def select(self, names: Sequence[str]) -> DataSource:
         """Return this source with the given features, in that order."""
@@ -299,16 +358,14 @@ class ArraySource(DataSource):
             return self
         positions = [find_name(name, self.names, "the data") for name in names]
         take = np.array(positions) if self._take is None else self._take[positions]
-        return ArraySource(
-            self._X,
-            names,
-            self._y,
-            self._weights,
+        made = self._copy(
+            names=names,
             take=take,
-            owner=self._owner,
-            disk=self.disk,
-            file=self.origin,
+            types=None if self.types is None else [self.types[j] for j in positions],
+            words={new: self._words[j] for new, j in enumerate(positions) if j in self._words},
         )
+        made._as_levels = tuple(positions.index(j) for j in self._as_levels if j in positions)
+        return made
 
     def place(self, row: int) -> str:
         """Return the label of a row in messages."""

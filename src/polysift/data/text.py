@@ -5,9 +5,7 @@ Text is parsed once, in one streaming pass, into memory maps in a temporary fold
 
 from __future__ import annotations
 
-import gzip
-import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from polysift.data.formats import packing_of
+from polysift.data.kinds import PLAIN_NUMBER, ColumnType, Words
+from polysift.data.packing import DAMAGE
 from polysift.data.source import ArraySource, DataSource
 from polysift.runtime.failures import naming
 from polysift.runtime.outputs import TemporaryFolder
@@ -41,6 +42,12 @@ class ParsedText:
         The weights, float64.
     owner : TemporaryFolder
         The temporary folder, which is removed when this and ``source`` are no longer used.
+    types : tuple of ColumnType, or None
+        What the features hold; None for numbers.
+    words : mapping of int to words
+        The words of the levels of categories.
+    notes : tuple of str
+        Sentences on how columns were read.
     n_bytes : int
         Bytes on disk in that folder.
     """
@@ -50,6 +57,9 @@ class ParsedText:
     labels: np.ndarray[Any, Any] | None
     weights: FloatArray | None
     owner: TemporaryFolder
+    types: tuple[ColumnType, ...] | None = None
+    words: Mapping[int, Words] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
     n_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -61,8 +71,9 @@ class ParsedText:
         """The path of the temporary folder."""
         return self.owner.path
 
-    def source(self, path: Path) -> DataSource:
-        """Return the content of the file ``path`` as a source, with which the folder is removed."""
+    def source(self, origin: str) -> DataSource:
+        """Return the content of a file, ``origin``, as a source; the folder is removed with it."""
+        plain = all(column == PLAIN_NUMBER for column in self.types or ())
         return ArraySource(
             self.X,
             self.names,
@@ -70,7 +81,10 @@ class ParsedText:
             self.weights,
             owner=self.owner,
             disk=self.n_bytes,
-            file=str(path),
+            file=origin,
+            types=None if plain else self.types,
+            words=self.words,
+            notes=self.notes,
         )
 
 
@@ -101,22 +115,12 @@ def reading(path: Path) -> Iterator[None]:
             yield
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} is not UTF-8 text ({error}). Save it as UTF-8 first.") from error
-    except (EOFError, OSError, zlib.error) as error:
+    except DAMAGE as error:
         # An error of the operating system, such as a full disk, has a number.
-        if not is_gzip(path) or getattr(error, "errno", None) is not None:
+        if packing_of(path.name) is None or getattr(error, "errno", None) is not None:
             raise
         message = f"{path} is corrupt or truncated: {error}. Fetch it or compress it again."
         raise ValueError(message) from error
-
-
-def open_binary(path: Path) -> Any:
-    """Open a file for reading bytes, decompressed."""
-    return gzip.open(path, "rb") if is_gzip(path) else path.open("rb")
-
-
-def is_gzip(path: Path) -> bool:
-    """Return whether a file is compressed, by its name."""
-    return path.name.lower().endswith(".gz")
 
 
 @dataclass

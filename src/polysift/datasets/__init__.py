@@ -8,7 +8,13 @@ tables in one common form.
 from polysift.datasets.catalogue import NAMES, UCI
 from polysift.datasets.prepared import DatasetError
 from polysift.datasets.real import Dataset, available, load
-from polysift.datasets.synthetic import KINDS, bayes_curve, make_bayes_curve, make_noisy_curve
+from polysift.datasets.synthetic import (
+    KINDS,
+    bayes_curve,
+    make_bayes_curve,
+    make_machines,
+    make_noisy_curve,
+)
 
 __all__ = [
     "KINDS",
@@ -20,5 +26,6 @@ __all__ = [
     "bayes_curve",
     "load",
     "make_bayes_curve",
+    "make_machines",
     "make_noisy_curve",
 ]

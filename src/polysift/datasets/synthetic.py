@@ -122,6 +122,68 @@ def make_noisy_curve(
     return _draw_noisy(m, kind, width, ratio, random_state)
 
 
+def make_machines(n_samples: int = 1000, *, random_state: Any = None) -> tuple[Any, Any]:
+    """Draw a raw table: readings of machines, and whether a machine failed on the next day.
+
+    Its columns are as people have them: numbers, of which some are missing, text with a few words
+    and with hundreds, truth values, times, and a number of the row, which means nothing. Products
+    and squares of readings decide, the kind of machine and the hour shift them, and a tenth of the
+    deviation is noise.
+
+    Parameters
+    ----------
+    n_samples : int, default=1000
+        The number of rows.
+    random_state : int, RandomState or None, default=None
+        The seed.
+
+    Returns
+    -------
+    X : pandas.DataFrame of shape (n_samples, 10)
+        The table.
+    y : ndarray of shape (n_samples,)
+        "failed" or "fine".
+
+    Examples
+    --------
+    >>> from polysift.datasets import make_machines
+    >>> X, y = make_machines(500, random_state=0)
+    >>> X.dtypes["heat"], X["maker"].nunique(), int(X["heat"].isna().sum())
+    (dtype('float64'), 4, 58)
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError(
+            "make_machines returns a pandas DataFrame. Install pandas: pip install pandas"
+        ) from error
+    m = check_integer("n_samples", n_samples)
+    rng = check_random_state(random_state)
+    load, heat, shake, speed = rng.normal(size=(4, m))
+    maker, machine = rng.randint(4, size=m), rng.randint(300, size=m)
+    age = np.abs(np.sin(np.arange(300.0)))[machine]  # some of the 300 machines are old
+    hours = rng.randint(24 * 365, size=m)
+    night = (hours % 24 < 6) | (hours % 24 >= 22)
+    guarded = rng.random_sample(m) < 0.3
+    stress = load * heat + shake**2 - speed - 0.5 + age + 0.5 * (maker == 1) + 0.5 * night
+    stress -= 0.5 * guarded
+    y = np.where(stress + 0.2 * rng.normal(size=m) > 0, "failed", "fine")
+    words = np.array(["Arno", "Brix", "Corvo", "Delta"], dtype=object)
+    table = {
+        "reading": np.arange(1, m + 1),
+        "time": pd.Timestamp("2025-01-01") + pd.to_timedelta(hours, unit="h"),
+        "machine": np.array([f"M{k:03d}" for k in range(300)], dtype=object)[machine],
+        "maker": np.where(rng.random_sample(m) < 0.05, None, words[maker]),
+        "guarded": guarded,
+        "load": load,
+        "heat": np.where(rng.random_sample(m) < 0.1, np.nan, 20 + 15 * heat),
+        "shake": shake,
+        "speed": np.exp(speed),
+        "plant": "north",
+    }
+    return pd.DataFrame(table), y
+
+
 def _check_share(name: str, value: float) -> None:
     if not 0 <= value <= 1:
         raise ValueError(f"{name} must lie between 0 and 1; got {value!r}.")

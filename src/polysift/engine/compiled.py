@@ -169,8 +169,9 @@ class CompiledRows:
     def _scaled(self, block: FloatArray) -> FloatArray:
         """Return rows as ``BlockFeatures.rows`` does; NumPy is slow where rows are short."""
         block = np.ascontiguousarray(block)
-        X = self._work.array("X", (len(block), block.shape[1] + 1), self._features.dtype)
+        X = self._work.array("X", (len(block), len(self._features.C1)), self._features.dtype)
         self._features.map.scaler.transform_compiled(self._kernels, block, X)
+        self._features.map.fill_missing(X[:, :-1])
         return X
 
     def _rows(self, block: FloatArray | None, absent: BoolArray | None) -> FloatArray | None:

@@ -28,6 +28,7 @@ from polysift.estimators.fitted import (
     with_callbacks,
 )
 from polysift.estimators.prediction_files import Predictor, check_predictions, write_predictions
+from polysift.features.feature_map import DEFAULT_MAX_LEVELS
 from polysift.runtime.parallel import Span, usable_jobs
 from polysift.runtime.parameters import check_n_jobs
 from polysift.runtime.types import FloatArray
@@ -136,6 +137,12 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         many more rows; with fewer than 24 rows per center "exact" is used. The model is not quite
         the same: scores of "paper" differ by some tenths of a percent, and "converged" ends at the
         same minimum. "auto" takes the faster one, as estimated from the shape of the data.
+    columns : mapping of column to {"number", "category", "date", "drop"}, default=None
+        The kinds of columns that are not found as wished, by name (or position, where columns have
+        no names): ``{"zip": "category", "id": "drop"}``. See ``column_kinds_``.
+    max_levels : int, default=100
+        The most levels of a category that have a coordinate each. For more of them the labels
+        stand, learned from other rows (cross-fitted) and smoothed.
 
     Attributes
     ----------
@@ -179,7 +186,10 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The data and resources of the fit: "rows", "class_counts" (in the order of ``classes_``, by
         the rows' weights), "dtype", "origin" (the file, or None), "threads", "workers" (of a
         cluster, else 0), and in bytes "memory_limit", "expected_memory" (None after a search) and
-        "measured_memory": the largest growth of the process, None where it was larger before.
+        "measured_memory": the largest growth of the process, None where it was larger before;
+        "columns", a dict for each column that is not just numbers, none of them missing: "column"
+        (its position), "kind", "missing" (a share), and of a category "levels" (their number) and
+        "frequent" (some words with their shares).
     random_state_ : int
         The seed used.
     calibrator_ : dict
@@ -188,6 +198,20 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         With ``calibration``, the quality of the out-of-fold probabilities: "brier_score",
         "log_loss", and "reliability" with the "predicted" and "observed" shares of bins and their
         "weight".
+    column_kinds_ : ndarray of shape (n_features_in_,)
+        What each column was found to be: "number", "category", "date"; "encoded category", for
+        whose many levels the labels stand; and columns that are left out: "empty", "constant",
+        "identifier" (a named column that tells the rows apart, as a row number does) or "drop".
+    column_notes_ : list of str
+        Sentences on columns: how they were read, where a reader had to decide; which are left out,
+        and why; and those with names that nearly decide the label alone, by a rule on a sample of
+        the rows, which may be known only after it (leakage).
+    column_ranges_ : ndarray of shape (2, n_features_in_)
+        The smallest and the largest value of each number, and of each date in seconds since 1970;
+        NaN for other columns. ``drift`` compares with them.
+    unseen_shares_ : ndarray of shape (n_features_in_,)
+        The share of further rows that may be expected to bring a new level of each category: that
+        of the rows whose level occurs once.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -198,6 +222,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     FPCClassifierCV : Chooses the parameters by cross-validation.
     PolynomialKernelMap : The feature map alone.
     degree_bound : The largest degree worth trying.
+    drift : How rows to predict differ from the training rows.
 
     Notes
     -----
@@ -246,6 +271,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         calibration: str | None = None,
         engine: Any = "local",
         gram: str = "exact",
+        columns: Any = None,
+        max_levels: int = DEFAULT_MAX_LEVELS,
     ) -> None:
         self.degree = degree
         self.n_centers = n_centers
@@ -268,6 +295,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.calibration = calibration
         self.engine = engine
         self.gram = gram
+        self.columns = columns
+        self.max_levels = max_levels
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FPCClassifier:
@@ -277,7 +306,9 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         ----------
         X : array-like, sparse matrix or DataSource of shape (m, d)
             The rows: arrays of float32 or float64 in any order, memory maps, scipy sparse
-            matrices and arrays, pandas and polars frames, or what ``open_data`` returns.
+            matrices and arrays, pandas and polars frames, pyarrow tables, or what ``open_data``
+            returns. Columns may hold numbers, text, truth values and dates; NaN, None and the
+            like are missing values.
         y : array-like of shape (m,)
             The labels, of any type; omitted where X is a source, which has its own.
         sample_weight : array-like of shape (m,), default=None
@@ -489,4 +520,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
         return tags

@@ -19,8 +19,8 @@ from polysift.data.source import DataSource
 from polysift.engine.sums import predicted_codes
 from polysift.estimators.prediction import score_shards
 from polysift.features.feature_map import FeatureMap
-from polysift.features.scalers import scaler_from_dict
 from polysift.features.survey import checked_labels, checked_weights
+from polysift.features.tables import stored_scaler
 from polysift.runtime.checkpoints import digest
 from polysift.runtime.parallel import MIN_THREADED_FEATURES, Span, usable_jobs
 from polysift.runtime.parameters import check_n_jobs
@@ -82,6 +82,11 @@ def fitted_attributes(trained: Trained) -> dict[str, Any]:
         "gram_": "exact" if result.products is None else "sampled",
         "n_products_": result.products or 0,
     }
+    if trained.columns is not None:
+        made["column_kinds_"] = np.array(trained.columns.kinds, dtype=object)
+        made["column_notes_"] = list(trained.notes)
+        made["column_ranges_"] = trained.columns.ranges
+        made["unseen_shares_"] = trained.columns.unseen
     if trained.calibration is not None:
         made["calibrator_"] = trained.calibration.calibrator.to_dict()
         made["calibration_report_"] = trained.calibration.report
@@ -102,7 +107,7 @@ def _prediction_attributes(feature_map: FeatureMap, classes: Any, u: FloatArray)
 
 def feature_map_of(model: Any) -> FeatureMap:
     """Return the feature map of a fitted classifier or transformer."""
-    return FeatureMap(scaler_from_dict(model.scaler_), model.centers_, model.degree_)
+    return FeatureMap(stored_scaler(model.scaler_), model.centers_, model.degree_)
 
 
 def scores_by_shard(
@@ -168,7 +173,8 @@ def streamed_accuracy(model: Any, source: DataSource) -> float:
 
 def map_params(model: Any) -> dict[str, Any]:
     """Return the parameters of a classifier that its feature map depends on, as plain values."""
-    params = {name: getattr(model, name) for name in ("degree", "n_centers", "scaler")}
+    names = ("degree", "n_centers", "scaler", "columns", "max_levels")
+    params = {name: getattr(model, name) for name in names}
     given = None if isinstance(model.centers, str) else digest(np.asarray(model.centers, float))
     return params | {"centers": model.centers if given is None else f"given ({given})"}
 

@@ -24,6 +24,7 @@ from polysift.estimators.fitted import (
     set_fitted_attributes,
     with_callbacks,
 )
+from polysift.features.feature_map import DEFAULT_MAX_LEVELS
 from polysift.runtime.types import FloatArray
 from polysift.selection.candidates import Row, SearchResult, choose, cv_results
 from polysift.selection.job import check_search_parameters, search_job
@@ -41,6 +42,8 @@ SHARED_PARAMETERS = (
     "memory_limit",
     "calibration",
     "engine",
+    "columns",
+    "max_levels",
 )
 """Parameters of the search that the refitted classifier gets unchanged."""
 
@@ -151,6 +154,9 @@ class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     engine : {"local", "ray"} or an engine, default="local"
         As in ``FPCClassifier``. Labels, weights and the scores of held-out rows are sent to this
         process, which compares the candidates.
+    columns, max_levels
+        As in ``FPCClassifier``. Where labels stand for the levels of a category, the folds of that
+        are those of the search.
 
     Attributes
     ----------
@@ -232,6 +238,8 @@ class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         time_limit: float | None = None,
         checkpoint: Any = None,
         engine: Any = "local",
+        columns: Any = None,
+        max_levels: int = DEFAULT_MAX_LEVELS,
     ) -> None:
         self.degrees = degrees
         self.n_centers = n_centers
@@ -257,6 +265,8 @@ class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.time_limit = time_limit
         self.checkpoint = checkpoint
         self.engine = engine
+        self.columns = columns
+        self.max_levels = max_levels
 
     @with_callbacks
     def fit(
@@ -405,6 +415,9 @@ class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
         return tags
 
 

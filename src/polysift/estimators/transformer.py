@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from polysift.data.inputs import rows_source
 from polysift.estimators.fitted import feature_map_of
 from polysift.estimators.prediction import feature_matrix
-from polysift.features.feature_map import build_feature_map, check_map_spec
-from polysift.features.survey import survey
+from polysift.features.feature_map import (
+    DEFAULT_MAX_LEVELS,
+    build_feature_map,
+    check_map_spec,
+)
+from polysift.features.survey import Survey, survey
 from polysift.runtime.parallel import Pool, single_threaded_blas, usable_jobs
 from polysift.runtime.parameters import check_n_jobs, check_seed
 from polysift.runtime.types import FloatArray
+from polysift.training.preparation import columns_of
 
 
 class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -34,6 +41,10 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         The number of threads; None is all cores that this process may use.
     random_state : int, RandomState, Generator or None, default=None
         The seed of the centers.
+    columns : mapping of column to {"number", "category", "date", "drop"}, default=None
+        The kinds of columns that are not found as wished; see :class:`FPCClassifier`.
+    max_levels : int, default=100
+        The most levels of a category that have a coordinate each; more are hashed to so many.
 
     Attributes
     ----------
@@ -47,6 +58,8 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         The degree.
     random_state_ : int
         The seed used.
+    column_kinds_ : ndarray of shape (n_features_in_,)
+        What each column was found to be; see :class:`FPCClassifier`.
     n_features_in_ : int
         The number of features.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -76,6 +89,8 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         scaler: str | None = "minmax",
         n_jobs: int | None = None,
         random_state: Any = None,
+        columns: Any = None,
+        max_levels: int = DEFAULT_MAX_LEVELS,
     ) -> None:
         self.degree = degree
         self.n_centers = n_centers
@@ -83,6 +98,8 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.scaler = scaler
         self.n_jobs = n_jobs
         self.random_state = random_state
+        self.columns = columns
+        self.max_levels = max_levels
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PolynomialKernelMap:
         """Learn the scaler and the centers in one pass over the rows.
@@ -103,15 +120,22 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         """
         source = rows_source(self, X, sample_weight, reset=True)
         seed = check_seed(self.random_state)
-        spec = check_map_spec(self, source.n_features, seed)
+        spec = check_map_spec(self, source, seed)
         with single_threaded_blas(), Pool(usable_jobs(check_n_jobs(self.n_jobs))) as pool:
-            found = survey(source, spec.questions(source.n_features, labels=False), pool)
-        learned = build_feature_map(spec, found, source.dtype)
+
+            def surveyed(table: bool) -> Survey:
+                asked = replace(spec, table=table).questions(source.n_features, labels=False)
+                return survey(source, asked, pool)
+
+            known = columns_of(source, spec, surveyed(spec.table), lambda: surveyed(True))
+        spec = replace(spec, table=known.table)
+        learned = build_feature_map(spec, known.found, source.dtype).fitted()
         self.centers_ = learned.centers
         self.n_centers_ = learned.n_centers
         self.scaler_ = learned.scaler.to_dict()
         self.degree_ = learned.degree
         self.random_state_ = seed
+        self.column_kinds_ = np.array(known.columns.kinds, dtype=object)
         return self
 
     def transform(self, X: Any) -> FloatArray:
@@ -139,5 +163,8 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -13,18 +13,23 @@ such a coin, K_k(t) its k-th cumulant and ``m_r(t)`` the r-th moment of ``a_j + 
 Cumulants add up, so the moments need only the power sums ``sum_i h_ij^k``: 2 s matrix products in
 all. The integrand is a polynomial of degree s - 1 in t: ceil(s / 2) nodes of Gauss and Legendre
 are exact.
+
+A feature may have several coordinates, as a column of a table has: then h_ij is the sum over them,
+``sum_k (z_k - b_k) c_jk``, and its powers are no products of powers, so that such features are
+computed one by one.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
 from math import comb
+from typing import Any
 
 import numpy as np
 
 from polysift.features.kernels import power_in_place
 from polysift.runtime.parallel import block_spans
-from polysift.runtime.types import FloatArray
+from polysift.runtime.types import FloatArray, IntArray
 
 BLOCK_FEATURES = 2**17
 """Rows times centers in a block: a dozen arrays of that size stay in the cache."""
@@ -35,35 +40,72 @@ class Attributor:
 
     Parameters
     ----------
-    centers : ndarray of shape (n, d)
+    centers : ndarray of shape (n, D)
         The centers c.
     coef : ndarray of shape (K, n)
         The coefficients u of each score.
     degree : int
         The degree s.
+    owners : ndarray of int of shape (D,), optional
+        The feature of each coordinate; by default each is a feature of its own.
+    n_features : int, optional
+        The number of features, d; by default D.
     """
 
-    def __init__(self, centers: FloatArray, coef: FloatArray, degree: int) -> None:
-        self._coef, self._degree = coef, degree
-        self._powers = [centers**k for k in range(1, degree + 1)]
+    def __init__(
+        self,
+        centers: FloatArray,
+        coef: FloatArray,
+        degree: int,
+        owners: IntArray | None = None,
+        n_features: int | None = None,
+    ) -> None:
+        self._centers, self._coef, self._degree = centers, coef, degree
+        self._n_features = centers.shape[1] if n_features is None else n_features
+        self._groups: dict[int, IntArray] = {}  # the coordinates of features that have several
+        self._alone: Any = slice(None)
+        self._features: Any = slice(None)
+        if owners is not None and not np.array_equal(owners, np.arange(self._n_features)):
+            counts = np.bincount(owners, minlength=self._n_features)
+            self._alone = np.flatnonzero(counts[owners] == 1)
+            self._features = owners[self._alone]
+            several = np.flatnonzero(counts > 1).tolist()
+            self._groups = {feature: np.flatnonzero(owners == feature) for feature in several}
+        self._powers = [centers[:, self._alone] ** k for k in range(1, degree + 1)]
         self._nodes = _nodes(degree)
 
     def __call__(self, Z: FloatArray, baseline: FloatArray) -> FloatArray:
-        """Return the Shapley values of scaled rows (m, d) against a row (d,), as (m, d, K)."""
-        out = np.empty((*Z.shape, len(self._coef)))
+        """Return the Shapley values of scaled rows (m, D) against a row (D,), as (m, d, K)."""
+        out = np.empty((len(Z), self._n_features, len(self._coef)))
         for lo, hi in block_spans((0, len(Z)), max(1, BLOCK_FEATURES // self._coef.shape[1])):
-            out[lo:hi] = self._block(Z[lo:hi] - baseline, 1.0 + self._powers[0] @ baseline)
+            out[lo:hi] = self._block(Z[lo:hi] - baseline, 1.0 + self._centers @ baseline)
         return out
 
     def _block(self, step: FloatArray, start: FloatArray) -> FloatArray:
         """Return the values of rows with ``step = z - b``; ``start`` is a, of shape (n,)."""
-        steps = [step**k for k in range(1, self._degree + 1)]
+        steps = [step[:, self._alone] ** k for k in range(1, self._degree + 1)]
         sums = [h @ C.T for h, C in zip(steps, self._powers, strict=True)]
-        out = np.zeros((*step.shape, len(self._coef)))
-        for G, h, C in zip(self._weights(sums, start), steps, self._powers, strict=True):
+        for group in self._groups.values():
+            power = h = self._group(step, group)
+            for total in sums:
+                total += power
+                power = power * h
+        out = np.zeros((len(step), self._n_features, len(self._coef)))
+        weights = self._weights(sums, start)
+        for G, h, C in zip(weights, steps, self._powers, strict=True):
             for column, u in enumerate(self._coef):
-                out[:, :, column] += h * ((G * u) @ C)
+                out[:, self._features, column] += h * ((G * u) @ C)
+        for feature, group in self._groups.items():
+            h = self._group(step, group)
+            total = weights[-1] * h
+            for G in weights[-2::-1]:
+                total = (total + G) * h
+            out[:, feature] = total @ self._coef.T
         return out
+
+    def _group(self, step: FloatArray, group: IntArray) -> FloatArray:
+        """Return h of a feature with several coordinates, of shape (rows, n)."""
+        return step[:, group] @ self._centers[:, group].T
 
     def _weights(self, sums: list[FloatArray], start: FloatArray) -> list[FloatArray]:
         """Return ``C(s, k) int K_k' m_{s-k} dt`` for k = 1, ..., s, each of shape (rows, n)."""

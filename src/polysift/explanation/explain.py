@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -11,14 +13,16 @@ import numpy as np
 from polysift.data.inputs import rows_source
 from polysift.data.source import ArraySource
 from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.prediction import MissingWatch
 from polysift.estimators.search import FPCClassifierCV, classifier_of
-from polysift.explanation.attributions import Attributor
 from polysift.explanation.explanation import Explanation
+from polysift.explanation.levels import level_effects, levels_of_coordinates, levels_of_rows
 from polysift.explanation.reference import Reference, reference_of
+from polysift.explanation.score import Score, score_of
 from polysift.explanation.variances import importance_of
 from polysift.features.kernels import full_dimension
-from polysift.features.monomials import expand
-from polysift.features.scalers import AffineScaler, scaler_from_dict
+from polysift.features.monomials import Polynomial, expand
+from polysift.features.scalers import AffineScaler
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.types import FloatArray
@@ -42,6 +46,9 @@ def explain(
     rounding: its coefficients; the importance of features and of pairs, as shares of its variance
     over reference rows; the Shapley values of rows; its gradients. The first two need all
     C(s + d, s) monomials, the others work for any number of features and any degree.
+
+    Of a table, a column is one feature, whatever it holds. Where a column has several coordinates,
+    as categories, dates and columns with missing values have, there are the last two alone.
 
     Parameters
     ----------
@@ -85,7 +92,6 @@ def explain(
         raise ValueError(f"max_monomials must be an integer of at least 1; got {max_monomials!r}.")
     if X is None and sample_weight is not None:
         raise ValueError("sample_weight counts the rows of X; got no X.")
-    _check_size(clf)
     try:
         with np.errstate(over="raise", invalid="raise"):
             return _explained(clf, X, sample_weight, max_monomials)
@@ -98,64 +104,93 @@ def explain(
         ) from error
 
 
-def _check_size(clf: FPCClassifier) -> None:
+def _check_size(score: Score) -> None:
     """Raise for a degree whose tables of moments would take gigabytes."""
-    needed = 8 * clf.n_features_in_ * (clf.degree_ + 1) ** 2
-    if needed > MAX_TABLE_BYTES:
+    needed = 8 * len(score.owners) * (score.degree + 1) ** 2
+    if not score.has_several and needed > MAX_TABLE_BYTES:
         raise ValueError(
-            f"The model cannot be explained: for degree {clf.degree_} and {clf.n_features_in_} "
+            f"The model cannot be explained: for degree {score.degree} and {score.n_columns} "
             f"features, tables of moments take {needed / 2**30:,.0f} GiB. Fit a lower degree."
         )
 
 
 def _explained(clf: FPCClassifier, X: Any, sample_weight: Any, max_monomials: int) -> Explanation:
-    reference = _reference(clf, X, sample_weight)
+    score = score_of(clf)
+    _check_size(score)
+    reference = _reference(clf, score, X, sample_weight)
     baseline = reference.means[:, 1]
-    count = full_dimension(clf.degree_, clf.n_features_in_)
-    reason = None
-    if count > max_monomials:
-        reason = (
-            f"A polynomial of degree {clf.degree_} in {clf.n_features_in_} features has {count:,} "
-            f"monomials, and max_monomials={max_monomials}. Pass max_monomials={count} to have "
-            "them, and shares of the variance, all the same; attributions and gradients need none."
-        )
-    polynomial = None if reason else expand(clf.centers_, clf.coef_, clf.degree_)
+    with single_threaded_blas():
+        values = score.attributor()(reference.rows, baseline)
+        attribution = np.tensordot(reference.weights, np.abs(values), axes=1).T
+    reason = _reason(score, max_monomials)
+    polynomial = None if reason else _expanded(score)
     return Explanation(
         model=clf,
         feature_names=_feature_names(clf),
         classes=tuple((clf.classes_[1:] if len(clf.coef_) == 1 else clf.classes_).tolist()),
         reference=reference,
-        baseline=baseline,
-        attribution=_mean_attribution(clf, reference, baseline),
-        score_variance=_score_variance(clf, reference),
-        n_monomials=count,
+        baseline=score.by_column(baseline[None])[0],
+        attribution=attribution,
+        score_variance=_score_variance(score, reference),
+        n_monomials=full_dimension(score.degree, score.n_used),
         reason=reason,
+        _score=score,
+        _baseline=baseline,
+        _levels=level_effects(score, reference, values),
         _polynomial=polynomial,
         _importance=None if polynomial is None else importance_of(polynomial, reference),
     )
 
 
-def _reference(clf: FPCClassifier, X: Any, sample_weight: Any) -> Reference:
+def _reason(score: Score, max_monomials: int) -> str | None:
+    """Return why there is no polynomial, if there is none."""
+    if score.has_several:
+        return (
+            "The table has columns of several coordinates: categories, dates, or columns with "
+            "missing values. Those of one column depend on each other, so there are no "
+            "polynomial and no shares of the variance, which are over independent features; "
+            "attributions and gradients are by column."
+        )
+    count = full_dimension(score.degree, score.n_used)
+    if count <= max_monomials:
+        return None
+    return (
+        f"A polynomial of degree {score.degree} in {score.n_used} features has {count:,} "
+        f"monomials, and max_monomials={max_monomials}. Pass max_monomials={count} to have "
+        "them, and shares of the variance, all the same; attributions and gradients need none."
+    )
+
+
+def _expanded(score: Score) -> Polynomial:
+    """Return the polynomial of the columns; no monomial has a column that is left out."""
+    if score.used is None:
+        return expand(score.centers, score.coef, score.degree)
+    order = np.sort(score.used)
+    found = expand(score.centers[:, order], score.coef, score.degree)
+    exponents = np.zeros((len(found.exponents), score.n_columns), found.exponents.dtype)
+    exponents[:, order] = found.exponents
+    return replace(found, exponents=exponents)
+
+
+def _reference(clf: FPCClassifier, score: Score, X: Any, sample_weight: Any) -> Reference:
+    degree = 1 if score.has_several else score.degree
     if X is None:
-        n, unscaled = clf.n_centers_, AffineScaler.identity(clf.n_features_in_)
+        n, unscaled = clf.n_centers_, AffineScaler.identity(len(score.owners))
         name = "the model's center" if n == 1 else f"the model's {n:,} centers"
-        return reference_of(ArraySource(clf.centers_), unscaled, clf.degree_, name)
+        codes_of = partial(levels_of_coordinates, score)
+        return reference_of(ArraySource(score.centers), unscaled, degree, name, codes_of)
     source = rows_source(clf, X, sample_weight, reset=False)
-    scaler = scaler_from_dict(clf.scaler_)
-    return reference_of(source, scaler, clf.degree_, f"{source.n_rows:,} rows")
+    name, codes_of = f"{source.n_rows:,} rows", partial(levels_of_rows, score)
+    watch = MissingWatch(source, score.scaler)
+    found = reference_of(source, score, degree, name, codes_of, watch.look_at)
+    watch.warn(4)
+    return found
 
 
-def _mean_attribution(clf: FPCClassifier, reference: Reference, baseline: FloatArray) -> FloatArray:
-    """Return the mean absolute attribution of each feature over the sample, of shape (K, d)."""
-    with single_threaded_blas():
-        values = Attributor(clf.centers_, clf.coef_, clf.degree_)(reference.rows, baseline)
-        return np.tensordot(reference.weights, np.abs(values), axes=1).T
-
-
-def _score_variance(clf: FPCClassifier, reference: Reference) -> FloatArray:
+def _score_variance(score: Score, reference: Reference) -> FloatArray:
     """Return the variance of each score over the sample, of shape (K,)."""
     with single_threaded_blas():
-        scores = (1.0 + reference.rows @ clf.centers_.T) ** clf.degree_ @ clf.coef_.T
+        scores = score.scores(reference.rows)
         mean = reference.weights @ scores
         return np.asarray(reference.weights @ (scores - mean) ** 2)
 

@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from polysift.data.checks import check_finite, find_name
 from polysift.data.inputs import rows_source
-from polysift.data.source import check_finite
+from polysift.data.kinds import CATEGORY, NUMBER
 from polysift.estimators.classifier import FPCClassifier
-from polysift.explanation.attributions import Attributor, score_gradients
+from polysift.estimators.prediction import MissingWatch
+from polysift.explanation.levels import LevelEffects
 from polysift.explanation.reference import Reference, dense
+from polysift.explanation.score import Score
 from polysift.explanation.tables import (
     as_text,
     feature_entries,
@@ -24,7 +27,6 @@ from polysift.explanation.tables import (
 )
 from polysift.explanation.variances import Importance, term_spreads
 from polysift.features.monomials import Polynomial
-from polysift.features.scalers import scaler_from_dict
 from polysift.runtime.parallel import block_spans, single_threaded_blas
 from polysift.runtime.terminal import escaped
 from polysift.runtime.types import FloatArray
@@ -37,9 +39,10 @@ class Explanation:
     """The result of ``polysift.explain``: what a model has learned; ``print`` shows it as tables.
 
     The score is a polynomial of the scaled features, and all answers are about that polynomial,
-    exact up to rounding. Arrays about the model have a first axis for its K scores, as ``coef_``:
-    1 for two classes, else one per class. Arrays about rows are like ``decision_function``: without
-    an axis of scores for two classes, else with a last one.
+    exact up to rounding. A column of a table is one feature, whatever it holds. Arrays about the
+    model have a first axis for its K scores, as ``coef_``: 1 for two classes, else one per class.
+    Arrays about rows are like ``decision_function``: without an axis of scores for two classes,
+    else with a last one.
 
     Attributes
     ----------
@@ -53,7 +56,8 @@ class Explanation:
         The rows that importances and the baseline refer to: ``name``, ``rows`` (a sample of them,
         scaled, with ``weights``), ``factors`` (all that a polynomial depends on of their columns).
     baseline : ndarray of shape (d,)
-        The mean of the reference rows, scaled: what attributions compare with by default.
+        The mean of the reference rows, scaled: what attributions compare with by default. NaN for a
+        column of several coordinates, 0 for one that is left out.
     attribution : ndarray of shape (K, d)
         The mean absolute attribution of each feature over the sample of the reference rows.
     score_variance : ndarray of shape (K,)
@@ -92,6 +96,9 @@ class Explanation:
     score_variance: FloatArray
     n_monomials: int
     reason: str | None
+    _score: Score
+    _baseline: FloatArray
+    _levels: dict[int, LevelEffects]
     _polynomial: Polynomial | None
     _importance: Importance | None
 
@@ -144,6 +151,47 @@ class Explanation:
         """
         return pair_entries(self.importance, self.feature_names, top)
 
+    def categories(self) -> list[str]:
+        """Return the names of the categories that have ``levels``, the most important first."""
+        names = {self.feature_names[column] for column in self._levels}
+        return [entry["feature"] for entry in self.features() if entry["feature"] in names]
+
+    def levels(self, column: str | int, top: int | None = None) -> list[dict[str, Any]]:
+        """Return the levels of a category, the most influential first.
+
+        Parameters
+        ----------
+        column : str or int
+            The name of the column, or its position.
+        top : int, default=None
+            The number of levels; None is all that occur in the sample of the reference rows.
+
+        Returns
+        -------
+        list of dict
+            Each with "level", its word, or "(rare)" for the rare levels together, "(unknown)" for
+            those that were not in the training rows, "(missing)" for no value; "share", that of
+            the rows that have it; "attribution", the mean attribution of the column over these
+            rows: a number for two classes, else a list in the order of ``classes``.
+        """
+        position = (
+            find_name(column, self.feature_names, "the model")
+            if isinstance(column, str)
+            else range(len(self.feature_names))[column]
+        )
+        if position in self._levels:
+            return self._levels[position].entries(top)
+        kinds = getattr(self.model, "column_kinds_", None)
+        kind = NUMBER if kinds is None else kinds[position]
+        if CATEGORY not in kind:
+            raise ValueError(
+                f"column {self.feature_names[position]!r} has no levels: it is of the kind {kind!r}"
+            )
+        raise ValueError(
+            f"The centers do not tell the levels of column {self.feature_names[position]!r}. Pass "
+            "rows: explain(model, X)."
+        )
+
     def terms(self, top: int | None = None) -> list[dict[str, Any]]:
         """Return the terms of the polynomial, those first that vary most over the reference rows.
 
@@ -174,9 +222,10 @@ class Explanation:
         Returns
         -------
         ndarray of shape (m, d)
-            The scaled rows, float64.
+            The scaled rows, float64. NaN for a column of several coordinates, 0 for one that is
+            left out.
         """
-        return self._of_blocks(X, scaler_from_dict(self.model.scaler_).transform)
+        return self._score.by_column(self._of_blocks(X, self._score.transform))
 
     def attributions(self, X: Any, baseline: Any = None) -> FloatArray:
         """Return the contribution of each feature to the score of each row: exact Shapley values.
@@ -199,11 +248,10 @@ class Explanation:
         ndarray of shape (m, d), or (m, d, n_classes) for more than two classes
             The attributions.
         """
-        scaler, baselines = scaler_from_dict(self.model.scaler_), self._baselines(baseline)
-        attribute = Attributor(*self._kernel())
+        baselines, attribute = self._baselines(baseline), self._score.attributor()
 
         def values(block: FloatArray) -> FloatArray:
-            Z = scaler.transform(block)
+            Z = self._score.transform(block)
             total = attribute(Z, baselines[0])
             for row in baselines[1:]:
                 total += attribute(Z, row)
@@ -224,14 +272,13 @@ class Explanation:
         float, or ndarray of shape (n_classes,) for more than two classes
             The score.
         """
-        centers, coef, degree = self._kernel()
-        features = (1.0 + self._baselines(baseline) @ centers.T) ** degree
-        scores = (features @ coef.T).mean(axis=0)
+        scores = self._score.scores(self._baselines(baseline)).mean(axis=0)
         return float(scores[0]) if len(self.classes) == 1 else scores
 
     def gradients(self, X: Any) -> FloatArray:
         """Return the gradients of the score by the features, in the units of X.
 
+        Those of a date are per second; those by a category, and where a value is missing, are zero.
         A scaler that clips, or that has knots, makes kinks. There the gradient is the mean of the
         derivatives from both sides, and beyond the clipping it is zero: everywhere it is the limit
         of central differences.
@@ -246,13 +293,7 @@ class Explanation:
         ndarray of shape (m, d), or (m, d, n_classes) for more than two classes
             The gradients.
         """
-        scaler, kernel = scaler_from_dict(self.model.scaler_), self._kernel()
-
-        def values(block: FloatArray) -> FloatArray:
-            slopes = scaler.slope(block)[:, :, None]
-            return score_gradients(scaler.transform(block), *kernel) * slopes
-
-        return self._like_scores(self._of_blocks(X, values))
+        return self._like_scores(self._of_blocks(X, self._score.gradients))
 
     def to_dict(self, top: int | None = None) -> dict[str, Any]:
         """Return the explanation as plain values, ready for JSON if the classes are.
@@ -260,12 +301,13 @@ class Explanation:
         Parameters
         ----------
         top : int, default=None
-            The number of pairs and terms; None is all.
+            The number of pairs, terms and levels of a category; None is all.
 
         Returns
         -------
         dict
-            "reference", "classes", "n_monomials", "baseline", "score_variance" and "features"; and
+            "reference", "classes", "n_monomials", "baseline" (None for a column of several
+            coordinates), "score_variance" and "features"; where there are categories "levels"; and
             where there is a polynomial "variance" over independent features, "pairs", "higher" (the
             share of interactions of three features or more) and "terms", else "reason".
         """
@@ -273,10 +315,15 @@ class Explanation:
             "reference": self.reference.name,
             "classes": list(self.classes),
             "n_monomials": self.n_monomials,
-            "baseline": dict(zip(self.feature_names, self.baseline.tolist(), strict=True)),
+            "baseline": {
+                name: None if np.isnan(value) else float(value)
+                for name, value in zip(self.feature_names, self.baseline, strict=True)
+            },
             "score_variance": self.score_variance.tolist(),
             "features": self.features(),
         }
+        if self._levels:
+            found["levels"] = {name: self.levels(name, top) for name in self.categories()}
         if self.reason is not None:
             return found | {"reason": self.reason}
         return found | {
@@ -296,17 +343,13 @@ class Explanation:
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
 
-    def _kernel(self) -> tuple[FloatArray, FloatArray, int]:
-        """Return the centers, the coefficients and the degree."""
-        return self.model.centers_, self.model.coef_, self.model.degree_
-
     def _baselines(self, given: Any) -> FloatArray:
-        """Return the given baselines as scaled rows; for None, the mean of the reference."""
+        """Return the coordinates of given baselines; for None, the mean of the reference."""
         if given is None:
-            return self.baseline[None]
+            return self._baseline[None]
         if np.ndim(given) == 1:  # a row of a frame keeps its names
             given = given.to_frame().T if hasattr(given, "to_frame") else np.asarray(given)[None]
-        return self.scaled(given)
+        return self._of_blocks(given, self._score.transform)
 
     def _like_scores(self, values: FloatArray) -> FloatArray:
         """Return values without their last axis, that of the scores, where there is one score."""
@@ -315,11 +358,12 @@ class Explanation:
     def _of_blocks(self, X: Any, values: Callable[[FloatArray], FloatArray]) -> FloatArray:
         """Return ``values`` of dense blocks of rows, concatenated."""
         source = rows_source(self.model, X, reset=False)
-        parts = []
+        watch, parts = MissingWatch(source, self._score.scaler), []
         with single_threaded_blas(), np.errstate(over="ignore", invalid="ignore"):
             for span, part in source.parts():
                 rows = source.rows(part)
                 check_finite(source, span[0], rows)
+                watch.look_at(rows)
                 for lo, hi in block_spans((0, rows.shape[0]), BLOCK_ROWS):
                     found = values(dense(rows[lo:hi]))
                     wrong = ~np.isfinite(found).reshape(len(found), -1).all(axis=1)
@@ -330,4 +374,5 @@ class Explanation:
                             "the training data. Use a scaler, which clips, or a lower degree."
                         )
                     parts.append(found)
+        watch.warn(3)
         return np.concatenate(parts)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polysift.explanation.levels import level_rows
 from polysift.explanation.variances import Importance
 from polysift.features.monomials import Polynomial
 from polysift.runtime.terminal import escaped
@@ -27,13 +28,16 @@ TABLE_ROWS = 10
 DEPENDENCE_VARIANCE_RATIO = 2.0
 """Above this ratio of the variance over independent features to that over rows, a note says so."""
 
+MAX_LEVEL_TABLES = 3
+"""How many categories have a table of their levels."""
+
 MAX_NAME_CHARACTERS = 40
 """The middle of longer names is left out in a table."""
 
 
 def tables_of(explanation: Explanation, top: int = TABLE_ROWS) -> list[Table]:
     """Return the tables that ``print`` shows: features and, where known, pairs and terms."""
-    tables = [feature_table(explanation.features(top))]
+    tables = [feature_table(explanation.features(top)), *level_tables(explanation, top)]
     if explanation.reason is not None:
         return tables
     if len(explanation.feature_names) > 1 and explanation.model.degree_ > 1:
@@ -125,6 +129,25 @@ def feature_table(entries: Entries) -> Table:
     heads = ["feature", "attribution", *(SHARES[k] for k in SHARES if k in entries[0])]
     shares = ", and their shares of the variance" if len(heads) > 2 else ""
     return f"features: the mean size of their attributions{shares}", heads, rows
+
+
+def level_tables(explanation: Explanation, top: int) -> list[Table]:
+    """Return the levels of the most important categories."""
+    several = len(explanation.classes) > 1
+    tables = []
+    for name in explanation.categories()[:MAX_LEVEL_TABLES]:
+        rows = [
+            [_cut(word), _share(share), *([_cut(label)] if several else []), f"{value:+.3g}"]
+            for word, share, label, value in level_rows(
+                explanation.levels(name, top), explanation.classes
+            )
+        ]
+        heads = ["level", "rows", *(["class"] if several else []), "attribution"]
+        title = f"levels of {_cut(name)}: the mean attribution of their rows"
+        tables.append(
+            (f"{title}, to the class that it moves most" if several else title, heads, rows)
+        )
+    return tables
 
 
 def pair_table(entries: Entries) -> Table:

@@ -112,7 +112,11 @@ def hash_rows(block: Block, seed: int) -> Words:
 
 
 def _bits(values: FloatArray) -> Words:
-    return np.add(values, 0.0, dtype=float, order="C").view(np.uint64)  # + 0.0 turns -0.0 into 0.0
+    plain = np.add(values, 0.0, dtype=float, order="C")  # + 0.0 turns -0.0 into 0.0
+    missing = np.isnan(plain)
+    if missing.any():
+        plain[missing] = np.nan  # of which there are many
+    return plain.view(np.uint64)
 
 
 def _column_keys(d: int, seed: int) -> Words:

@@ -7,17 +7,20 @@ of the rows must collect; ``build_feature_map`` makes a ``FeatureMap`` from that
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from polysift.data.kinds import DROP, NUMBER
+from polysift.data.source import DataSource
 from polysift.features.centers import SCHEMES, uniform_centers
 from polysift.features.kernels import full_dimension, power_in_place
 from polysift.features.scalers import SCALERS, Scaler, learn_scaler, needs_sketch
 from polysift.features.statistics import ColumnStatistics
 from polysift.features.survey import Questions, Survey
+from polysift.features.tables import learn_table
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import Workspace
 from polysift.runtime.parameters import check_choice, check_integer
@@ -27,6 +30,9 @@ BLOCK_BYTES = 2**22
 """The features of a block: enough to hide the cost of a call and of the GIL, within the cache."""
 
 MIN_BLOCK_ROWS, MAX_BLOCK_ROWS = 8, 8192
+
+DEFAULT_MAX_LEVELS = 100
+"""The most levels of a category that have a coordinate each."""
 
 AUTO_CENTERS = 1000
 """The number of centers for ``n_centers="auto"``, where the full dimension is not smaller."""
@@ -48,6 +54,11 @@ class MapSpec:
         The name of the scaler.
     seed : int
         The seed of uniform points and of the rows' hash.
+    table : bool
+        Whether the rows are those of a table (``features.tables``), whose number of coordinates is
+        known after the survey.
+    max_levels : int
+        The most levels of a category with a coordinate for each.
     """
 
     degree: int
@@ -55,9 +66,14 @@ class MapSpec:
     centers: str | FloatArray
     scaler: str | None
     seed: int
+    table: bool = False
+    max_levels: int = DEFAULT_MAX_LEVELS
 
     def resolve(self, d: int) -> tuple[str, int]:
         """Return the scheme ("given" for an array) and the largest number of centers."""
+        if self.table and isinstance(self.centers, str):
+            scheme = "random" if self.centers == "auto" else self.centers
+            return scheme, AUTO_CENTERS if self.n_centers is None else self.n_centers
         full = full_dimension(self.degree, d)
         if not isinstance(self.centers, str):
             return "given", min(self.n_centers or len(self.centers), len(self.centers), full)
@@ -69,18 +85,26 @@ class MapSpec:
     def questions(self, d: int, *, labels: bool, digest: bool = False) -> Questions:
         """Return what a survey must collect for this map."""
         scheme, n = self.resolve(d)
-        return Questions(labels, digest, needs_sketch(self.scaler), scheme, n, self.seed)
+        quantiles = self.table or needs_sketch(self.scaler)
+        return Questions(labels, digest, quantiles, scheme, n, self.seed)
 
 
-def check_map_spec(estimator: Any, n_features: int, seed: int) -> MapSpec:
-    """Return the checked parameters of an estimator's feature map."""
+def check_map_spec(estimator: Any, source: DataSource, seed: int) -> MapSpec:
+    """Return the checked parameters of an estimator's feature map of the rows of a source."""
     return MapSpec(
         degree=check_degree(estimator.degree),
         n_centers=check_n_centers(estimator.n_centers),
-        centers=check_centers(estimator.centers, n_features),
+        centers=check_centers(estimator.centers, source.n_features),
         scaler=check_choice("scaler", estimator.scaler, SCALERS),
         seed=seed,
+        table=is_table(source),
+        max_levels=check_integer("max_levels", estimator.max_levels, least=2),
     )
+
+
+def is_table(source: DataSource) -> bool:
+    """Return whether columns of a source are used that are not numbers, by their types."""
+    return any(column.kind not in (NUMBER, DROP) for column in source.types or ())
 
 
 def check_degree(value: Any, name: str = "degree") -> int:
@@ -128,8 +152,9 @@ class FeatureMap:
     ----------
     scaler : Scaler
         The map from raw rows to the coordinates of the centers.
-    centers : ndarray of shape (n, d)
-        The centers, scaled, float64.
+    centers : ndarray of shape (n, D)
+        The centers, scaled, float64; D is the number of features of the rows, or, of a table, that
+        of its coordinates.
     degree : int
         The degree s.
     """
@@ -142,6 +167,26 @@ class FeatureMap:
     def n_centers(self) -> int:
         """The number of features, n."""
         return len(self.centers)
+
+    @property
+    def fill(self) -> FloatArray:
+        """The coordinates of missing values that the scaler leaves, (D,): means of the centers."""
+        return np.asarray(self.centers.mean(axis=0))
+
+    def coordinates(self, block: FloatArray) -> FloatArray:
+        """Return the coordinates of dense rows, (rows, D), with means for values that lack them."""
+        scaled = self.scaler.transform(block)
+        self.fill_missing(scaled)
+        return scaled
+
+    def fill_missing(self, scaled: FloatArray) -> None:
+        """Put means in the place of missing values that the scaler has left, in (rows, D)."""
+        if not self.scaler.places_missing and (absent := np.isnan(scaled)).any():
+            np.copyto(scaled, self.fill, casting="same_kind", where=absent)
+
+    def fitted(self) -> FeatureMap:
+        """Return the map as predictions use it."""
+        return replace(self, scaler=self.scaler.fitted())
 
     def block_rows(self, dtype: Any) -> int:
         """Return the rows of a block: by n and dtype alone, since it affects the last bit."""
@@ -174,8 +219,8 @@ class BlockFeatures:
 
     def rows(self, block: FloatArray) -> FloatArray:
         """Return dense rows scaled, with a last column of ones, in this thread's scratch space."""
-        X1 = self._work.array("X1", (block.shape[0], block.shape[1] + 1), self.dtype)
-        X1[:, :-1] = self.map.scaler.transform(block)
+        X1 = self._work.array("X1", (block.shape[0], len(self.C1)), self.dtype)
+        X1[:, :-1] = self.map.coordinates(block)
         X1[:, -1] = 1.0
         return X1
 
@@ -202,8 +247,14 @@ def build_feature_map(
     """Return the feature map of these parameters for surveyed rows, which weigh so much in all."""
     statistics = found.statistics
     scheme, n = spec.resolve(len(statistics.low))
-    scaler = learn_scaler(spec.scaler, statistics, found.sketch)
-    box = scaler.transform(np.stack([statistics.low, statistics.high]))
+    scaler: Scaler
+    if found.columns is None:
+        scaler = learn_scaler(spec.scaler, statistics, found.sketch)
+        box = scaler.box(statistics)
+    else:
+        scaler = learn_table(spec.scaler, found.columns, found)
+        box = scaler.box(statistics)
+        n = min(n, full_dimension(spec.degree, box.shape[1]))
     if scheme == "uniform":
         centers = uniform_centers(box[0], box[1], n, spec.seed)
     elif found.candidates is not None:
@@ -220,7 +271,7 @@ def refuse_overflow(
     feature_map: FeatureMap, statistics: ColumnStatistics, dtype: Any, total_weight: float
 ) -> None:
     """Raise if a feature, or a sum of squared features, can exceed its dtype on the data's box."""
-    box = feature_map.scaler.transform(np.stack([statistics.low, statistics.high]))
+    box = feature_map.scaler.box(statistics)
     with np.errstate(over="ignore"):
         reach = np.log(1.0 + np.max(np.abs(feature_map.centers) @ np.abs(box).max(axis=0)))
     s = feature_map.degree

@@ -31,6 +31,7 @@ class Polynomial:
         The degree s.
     exponents : ndarray of shape (M, d)
         The exponents of the monomials, M = C(s + d, s), in the order of ``monomial_exponents``.
+        Columns of zeros are features that are not used, and do not count in d.
     coefficients : ndarray of shape (K, M)
         The coefficients of each score; K is 1 for two classes, else the number of classes.
     """
@@ -42,6 +43,8 @@ class Polynomial:
     def __call__(self, Z: FloatArray) -> FloatArray:
         """Return the scores of scaled rows (m, d), of shape (m, K)."""
         Z = np.asarray(Z, dtype=float)
+        if len(self.exponents) < full_dimension(self.degree, Z.shape[1]):
+            Z = Z[:, self.exponents.any(axis=0)]
         out = np.empty((len(Z), len(self.coefficients)))
         with single_threaded_blas():
             for lo, hi in _blocks(len(Z), len(self.exponents)):

@@ -22,7 +22,7 @@ import numpy as np
 
 from polysift.features.statistics import ColumnStatistics, QuantileSketch, thin
 from polysift.runtime.arrays import InvalidFieldError, require, required_array
-from polysift.runtime.types import Block, FloatArray, IntArray
+from polysift.runtime.types import Block, BoolArray, FloatArray, IntArray
 
 MINMAX_MARGIN = 0.1
 """How far a min-max scaled value may lie outside [0, 1]: a polynomial explodes outside its box."""
@@ -32,6 +32,12 @@ MAX_DEVIATIONS = 4.0
 
 MAX_KNOTS = 1024
 """Knots of a quantile scaler's piecewise linear map, per column."""
+
+ML_DOMAIN = "ai.onnx.ml"
+"""Where ONNX keeps its operators on text."""
+
+ONNX_INT64, ONNX_DOUBLE = 7, 11
+"""How a Cast names its type: the numbers of onnx.TensorProto.DataType."""
 
 Knots: TypeAlias = tuple[FloatArray, FloatArray]
 """The ascending arguments of a piecewise linear function, and its values there."""
@@ -94,6 +100,15 @@ class Scaler(ABC):
     needs_sketch: ClassVar[bool] = False
     takes_sparse: ClassVar[bool] = False
 
+    @property
+    def places_missing(self) -> bool:
+        """Whether a missing value has coordinates; else it stays NaN, and the map fills it in."""
+        return False
+
+    def n_coordinates(self, d: int) -> int:
+        """Return the number of coordinates of rows of d columns, D."""
+        return d
+
     @classmethod
     @abstractmethod
     def learn(cls, statistics: ColumnStatistics, sketch: QuantileSketch | None) -> Self:
@@ -114,6 +129,18 @@ class Scaler(ABC):
         """
         out[:, :-1] = self.transform(block)
         out[:, -1] = 1.0
+
+    def box(self, statistics: ColumnStatistics) -> FloatArray:
+        """Return the smallest and the largest value of each coordinate on the rows, (2, D)."""
+        return self.transform(np.stack([statistics.low, statistics.high]))
+
+    def fitted(self) -> Scaler:
+        """Return the scaler as predictions use it."""
+        return self
+
+    def lacking(self, block: FloatArray) -> BoolArray:
+        """Return which columns of dense rows lack values where no training row did, (d,)."""
+        return np.asarray(np.isnan(block).any(axis=0))
 
     @abstractmethod
     def slope(self, block: FloatArray) -> FloatArray:
@@ -303,6 +330,13 @@ class QuantileScaler(Scaler):
         scaled -= 1.0
         scaled /= np.sqrt(block.shape[1])
         return scaled
+
+    def transform_column(self, values: FloatArray, j: int) -> FloatArray:
+        """Scale values of one column."""
+        knots, levels = self._knots()[j]
+        return np.asarray(
+            (2.0 * np.interp(values, knots, levels) - 1.0) / np.sqrt(len(self.counts))
+        )
 
     def transform_compiled(self, loops: ScalingLoops, block: FloatArray, out: FloatArray) -> None:
         """Scale dense rows by a compiled loop."""

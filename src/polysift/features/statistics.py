@@ -8,6 +8,7 @@ to it; weights of any size are summed in units of a power of two, which costs no
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -33,15 +34,20 @@ class ColumnStatistics:
     Attributes
     ----------
     weight : float
-        The sum of the weights, in units of ``2**exponent``.
+        The sum of the weights of all rows, in units of ``2**exponent``.
+    present, missing : ndarray of shape (d,)
+        The weight of the rows that have a value, and of those that have none, in the same units.
     low, high, mean, squares : ndarray of shape (d,)
         Minimum, maximum, mean, and the weighted sum of squared deviations from the mean, in the
-        same units.
+        same units, of the rows that have a value; of a column without any, infinity, minus
+        infinity, zero and zero.
     exponent : int
         The binary exponent of the unit.
     """
 
     weight: float
+    present: FloatArray
+    missing: FloatArray
     low: FloatArray
     high: FloatArray
     mean: FloatArray
@@ -51,7 +57,17 @@ class ColumnStatistics:
     @property
     def deviation(self) -> FloatArray:
         """The (population) standard deviation of each column."""
-        return np.sqrt(self.squares / self.weight)
+        return np.sqrt(self.squares / np.where(self.present > 0, self.present, 1.0))
+
+    @property
+    def missing_share(self) -> FloatArray:
+        """The share of rows without a value, by weight."""
+        return self.missing / (self.weight or 1.0)
+
+    def columns(self, which: Any) -> ColumnStatistics:
+        """Return the statistics of some columns."""
+        names = ("present", "missing", "low", "high", "mean", "squares")
+        return replace(self, **{name: getattr(self, name)[which] for name in names})
 
     def merge(self, other: ColumnStatistics) -> ColumnStatistics:
         """Return the statistics of both parts together (Chan, Golub and LeVeque 1979)."""
@@ -60,38 +76,47 @@ class ColumnStatistics:
         if self.exponent != other.exponent:
             unit = max(self.exponent, other.exponent)
             return self._in_units_of(unit).merge(other._in_units_of(unit))
-        weight = self.weight + other.weight
+        present = self.present + other.present
+        weight = np.where(present > 0, present, 1.0)
         step = other.mean - self.mean
         return ColumnStatistics(
-            weight,
+            self.weight + other.weight,
+            present,
+            self.missing + other.missing,
             np.minimum(self.low, other.low),
             np.maximum(self.high, other.high),
-            self.mean + step * (other.weight / weight),
-            self.squares + other.squares + step**2 * (self.weight * other.weight / weight),
+            # Without a value in one part the mean is that of the other, to the last bit.
+            np.where(self.present > 0, self.mean + step * (other.present / weight), other.mean),
+            self.squares + other.squares + step**2 * (self.present * other.present / weight),
             self.exponent,
         )
 
     def _in_units_of(self, exponent: int) -> ColumnStatistics:
         shift = self.exponent - exponent
-        weight, squares = float(np.ldexp(self.weight, shift)), np.ldexp(self.squares, shift)
-        return replace(self, weight=weight, squares=squares, exponent=exponent)
+        sums = ("present", "missing", "squares")
+        scaled = {name: np.ldexp(getattr(self, name), shift) for name in sums}
+        weight = float(np.ldexp(self.weight, shift))
+        return replace(self, weight=weight, exponent=exponent, **scaled)
 
 
 def column_statistics(block: Block, weights: FloatArray) -> ColumnStatistics:
     """Return the statistics of one block, whose weights must be positive."""
     d = block.shape[1]
+    none = np.zeros(d)
     if len(weights) == 0:
-        low, high, mean, squares = np.zeros((4, d))
-        return ColumnStatistics(0.0, low, high, mean, squares)
+        return ColumnStatistics(0.0, none, none, none, none, none, none)
     exponent = int(np.frexp(weights.max())[1])
     exponent = exponent if abs(exponent) > MAX_PLAIN_EXPONENT else 0
     weights = np.ldexp(weights, -exponent) if exponent else weights
     total = float(np.sum(weights))
     if not sp.issparse(block):
         X = np.ascontiguousarray(block, dtype=float)  # memory order must not reach the last bit
+        if np.isnan(X).any():
+            return _with_missing(X, weights, total, exponent)
         mean = weights @ X / total
         squares = weights @ (X - mean) ** 2
-        return ColumnStatistics(total, X.min(0), X.max(0), mean, squares, exponent)
+        present = np.full(d, total)
+        return ColumnStatistics(total, present, none, X.min(0), X.max(0), mean, squares, exponent)
     # The zeros that are not stored count like any other value.
     columns, x = block.indices, block.data.astype(float)
     w = np.repeat(weights, np.diff(block.indptr))
@@ -103,7 +128,25 @@ def column_statistics(block: Block, weights: FloatArray) -> ColumnStatistics:
     low, high = np.where(full, np.inf, 0.0), np.where(full, -np.inf, 0.0)
     np.minimum.at(low, columns, x)
     np.maximum.at(high, columns, x)
-    return ColumnStatistics(total, low, high, mean, np.maximum(squares, 0.0), exponent)
+    squares, present = np.maximum(squares, 0.0), np.full(d, total)
+    return ColumnStatistics(total, present, none, low, high, mean, squares, exponent)
+
+
+def _with_missing(
+    X: FloatArray, weights: FloatArray, total: float, exponent: int
+) -> ColumnStatistics:
+    """Return the statistics of dense rows with missing values."""
+    missing = np.isnan(X)
+    lacking = weights @ missing
+    W = np.where(missing, 0.0, weights[:, np.newaxis])
+    present = W.sum(axis=0)
+    divisor = np.where(present > 0, present, 1.0)
+    filled = np.where(missing, 0.0, X)
+    mean = np.einsum("ij,ij->j", W, filled) / divisor
+    squares = np.einsum("ij,ij->j", W, (filled - mean) ** 2)
+    low = np.where(missing, np.inf, X).min(0)
+    high = np.where(missing, -np.inf, X).max(0)
+    return ColumnStatistics(total, present, lacking, low, high, mean, squares, exponent)
 
 
 @dataclass
@@ -127,6 +170,12 @@ def quantile_sketch(block: FloatArray, weights: FloatArray) -> QuantileSketch:
 
 
 def _summary(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+    missing = np.isnan(values)
+    if missing.any():
+        values, weights = values[~missing], weights[~missing]
+    if (weights == 1.0).all():  # sorting alone is several times faster
+        distinct, counts = np.unique(values, return_counts=True)
+        return thin(distinct, counts.astype(float), SKETCH_SIZE)
     distinct, index = np.unique(values, return_inverse=True)
     return thin(distinct, np.bincount(index, weights, len(distinct)), SKETCH_SIZE)
 

@@ -14,9 +14,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from polysift.data.labels import LabelPart, label_part
-from polysift.data.source import DataSource, check_finite
+from polysift.data.checks import check_finite
+from polysift.data.kinds import CATEGORY
+from polysift.data.labels import Encoding, LabelPart, label_part
+from polysift.data.source import DataSource
 from polysift.features.centers import Candidates, Words, find_candidates, hash_rows, mix
+from polysift.features.columns import TableColumns
+from polysift.features.leakage import SampledRows, is_sampled
+from polysift.features.levels import (
+    LevelCounts,
+    WholeNumbers,
+    count_levels,
+    find_whole_numbers,
+)
 from polysift.features.scalers import SCALERS, needs_dense_rows, needs_sketch
 from polysift.features.statistics import (
     ColumnStatistics,
@@ -24,6 +34,7 @@ from polysift.features.statistics import (
     column_statistics,
     quantile_sketch,
 )
+from polysift.features.unfolding import unfolding_of
 from polysift.runtime.checkpoints import digest
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import Pool, Span, block_spans, tree_sum
@@ -60,6 +71,12 @@ class Questions:
         The seed of the rows' hash.
     gather : bool
         Whether to collect each row's label and weight, or only the distinct labels.
+    by_class : tuple of int
+        The columns of categories whose levels are counted by class; then nothing else is asked.
+    encoding : Encoding or None
+        The classes by which they are counted.
+    sampled : float
+        The share of the rows that are kept with their labels (``features.leakage``).
     """
 
     labels: bool
@@ -69,17 +86,46 @@ class Questions:
     n_centers: int
     seed: int
     gather: bool = True
+    by_class: tuple[int, ...] = ()
+    encoding: Encoding | None = None
+    sampled: float = 0.0
 
 
 @dataclass
 class Survey:
-    """What was collected, from some of the rows or all; ``labels`` are in the order of the rows."""
+    """What was collected, from some of the rows or all.
+
+    Attributes
+    ----------
+    statistics : ColumnStatistics
+        The statistics of the numbers of the rows (``features.unfolding``).
+    sketch : QuantileSketch or None
+        Their distributions.
+    candidates : Candidates or None
+        Rows that may be centers.
+    labels : list of LabelPart
+        The labels, in the order of the rows.
+    digests : list
+        Digests of the rows.
+    levels : dict of int to LevelCounts
+        The levels of each category.
+    whole : WholeNumbers or None
+        Which columns may number the rows, where columns have names.
+    columns : TableColumns or None
+        What the columns are found to be (``features.columns``); None for the paper's kernel.
+    sample : list of SampledRows
+        Some rows with their labels.
+    """
 
     statistics: ColumnStatistics
     sketch: QuantileSketch | None
     candidates: Candidates | None
     labels: list[LabelPart] = field(default_factory=list)
     digests: list[Words] = field(default_factory=list)
+    levels: dict[int, LevelCounts] = field(default_factory=dict)
+    whole: WholeNumbers | None = None
+    columns: TableColumns | None = None
+    sample: list[SampledRows] = field(default_factory=list)
 
     def merge(self, other: Survey, n_centers: int) -> Survey:
         """Return the survey of these rows and those of ``other``, which follow them."""
@@ -91,13 +137,16 @@ class Survey:
             else None,
             self.labels + other.labels,
             self.digests + other.digests,
+            {j: found.merge(other.levels[j]) for j, found in self.levels.items()},
+            self.whole.merge(other.whole) if self.whole and other.whole else None,
+            sample=self.sample + other.sample,
         )
 
 
 def survey(
     source: DataSource, questions: Questions, pool: Pool, monitor: Monitor | None = None
 ) -> Survey:
-    """Survey the rows of positive weight, all of whose values must be finite."""
+    """Survey the rows of positive weight, none of whose values may be infinite."""
     rows = (stop - start for start, stop in source.shards())
     parts = zip(rows, survey_shards(source, questions, pool), strict=True)
     watched = (monitor or Monitor()).watch("survey", source.n_rows, parts)
@@ -114,17 +163,57 @@ def survey_shards(source: DataSource, questions: Questions, pool: Pool) -> Itera
         span, part = item
         rows = source.rows(part)
         weights = checked_weights(source, span[0], source.weights(part))
+        if questions.by_class:
+            return _survey_classes(source, span[0], part, rows, weights, questions)
         blocks = (
             _survey_block(source, span[0] + lo, rows[lo:hi], _cut(weights, lo, hi), questions)
             for lo, hi in block_spans((0, span[1] - span[0]), block_rows)
         )
         found = tree_sum(blocks, lambda a, b: a.merge(b, questions.n_centers))
+        found.levels = _survey_levels(source, part, rows, weights)
         if questions.labels:
             found.labels = [_survey_labels(source, span[0], part, weights, questions)]
+            if questions.sampled:
+                found.sample = [_survey_sample(source, span[0], part, rows, weights, questions)]
         return found
 
     work = VALUE_COST_IN_FEATURES * source.n_rows * source.n_features
     yield from pool.map(visit, source.parts(), work=work)
+
+
+def _survey_levels(
+    source: DataSource, part: Any, rows: Any, weights: FloatArray | None
+) -> dict[int, LevelCounts]:
+    """Count the levels of the categories of a part."""
+    categories = [j for j, column in enumerate(source.types or ()) if column.kind == CATEGORY]
+    if not categories:
+        return {}
+    words = source.words(part)
+    w = np.ones(len(rows)) if weights is None else weights
+    present = w > 0
+    return {j: count_levels(rows[present, j], w[present], words.get(j, {})) for j in categories}
+
+
+def _survey_classes(
+    source: DataSource,
+    first: int,
+    part: Any,
+    rows: FloatArray,
+    weights: FloatArray | None,
+    questions: Questions,
+) -> Survey:
+    """Count levels by class, and nothing else."""
+    encoding = questions.encoding
+    assert encoding is not None
+    codes = encoding.codes(label_part(checked_labels(source, first, part), weights))
+    own = encoding.own_weights(weights)
+    w = np.ones(len(rows)) if own is None else own
+    present = w > 0
+    classes = codes[present].astype(int), len(encoding.classes)
+    counts = {
+        j: count_levels(rows[present, j], w[present], None, classes) for j in questions.by_class
+    }
+    return Survey(column_statistics(rows[:0], w[:0]), None, None, levels=counts)
 
 
 def _survey_labels(
@@ -138,6 +227,22 @@ def _survey_labels(
         digests += [] if weights is None else [digest(weights)]
         found = replace(found, digests=tuple(digests))
     return found if questions.gather else replace(found, codes=None, weights=None)
+
+
+def _survey_sample(
+    source: DataSource,
+    first: int,
+    part: Any,
+    rows: Any,
+    weights: FloatArray | None,
+    questions: Questions,
+) -> SampledRows:
+    """Return the rows of a part that are in the sample, with their labels."""
+    chosen = is_sampled(source.first_row + first, len(rows), questions.sampled, questions.seed)
+    if weights is not None:
+        chosen &= weights > 0
+    labels = label_part(source.labels(part)[chosen], None if weights is None else weights[chosen])
+    return SampledRows(np.asarray(rows[chosen], dtype=float), labels)
 
 
 def checked_weights(
@@ -171,9 +276,16 @@ def _survey_block(
     if not (w > 0).all():
         present = np.flatnonzero(w > 0)
         block, w = block[present], w[present]
+    unfold = unfolding_of(source.types, source.n_features)
+    numbers = unfold(block)
     with np.errstate(over="ignore", invalid="ignore"):  # refuse_huge_values names the column
-        statistics = column_statistics(block, w)
-    sketch = quantile_sketch(block, w) if questions.quantiles else None
+        statistics = column_statistics(numbers, w)
+    sketch = quantile_sketch(numbers, w) if questions.quantiles else None
+    whole = None
+    if source.names is not None and not sp.issparse(block):
+        columns = np.zeros(source.n_features, dtype=bool)
+        columns[unfold.owners[unfold.parts == 0]] = True
+        whole = find_whole_numbers(block, w, columns)
     digests = []
     if questions.digest:  # of the rows with their positions: their order matters
         hashes = hash_rows(block, 0)
@@ -184,7 +296,7 @@ def _survey_block(
         candidates = find_candidates(
             block, position, questions.scheme, questions.n_centers, questions.seed
         )
-    return Survey(statistics, sketch, candidates, digests=digests)
+    return Survey(statistics, sketch, candidates, digests=digests, whole=whole)
 
 
 def _cut(weights: FloatArray | None, lo: int, hi: int) -> FloatArray | None:
@@ -213,8 +325,11 @@ def checked_labels(source: DataSource, first_row: int, part: Any) -> np.ndarray[
 def refuse_huge_values(source: DataSource, statistics: ColumnStatistics) -> None:
     """Raise where a column has values whose powers would overflow."""
     largest = np.maximum(np.abs(statistics.low), np.abs(statistics.high))
-    if largest.max() > MAX_ABS_VALUE:
+    largest = np.where(statistics.present > 0, largest, 0.0)  # a column may lack all values
+    if largest.max(initial=0.0) > MAX_ABS_VALUE:
         worst = int(np.argmax(largest))
+        if source.types is not None:
+            worst = int(unfolding_of(source.types, source.n_features).owners[worst])
         raise FeatureOverflowError(
             f"Input X holds a value of magnitude {largest[worst]:.3g} in {source.column(worst)}, "
             f"whose square overflows; values up to {MAX_ABS_VALUE:g} work. Rescale that column."

@@ -2,7 +2,7 @@
 
 ``persistence.archive`` is the container. Its header holds
 
-- ``format``: the number of the format, 1;
+- ``format``: the number of the format, 2;
 - ``kind``: "FPCClassifier" or "FPCClassifierCV";
 - ``versions``: those of polysift and its dependencies, for information only;
 - ``params`` and ``attributes``: the constructor's parameters and the fitted attributes;
@@ -23,6 +23,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from polysift.cluster.ray_cluster import RayCluster
+from polysift.data.kinds import NUMBER
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.search import FPCClassifierCV
 from polysift.persistence.archive import ArchiveReader, ModelFile, ModelFileError, write_archive
@@ -34,8 +35,35 @@ from polysift.runtime.outputs import check_output
 
 __all__ = ["ModelFileError", "NotSaved", "load", "save"]
 
-FORMAT = 1
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+MAX_UPGRADED_COLUMNS = 2**16
+"""How many columns of an older model get a word each for what they are; of more they get none."""
+
+
+def _numbers_alone(header: dict[str, Any]) -> dict[str, Any]:
+    """Return a header of format 1, whose models know of numbers alone, as one of format 2.
+
+    Whatever is not as it should be stays so, to be found when the attributes are checked.
+    """
+    attributes = header.get("attributes")
+    if isinstance(attributes, dict):
+        attributes = _with_kinds(attributes)
+        best = attributes.get("best_estimator_")
+        if isinstance(best, dict) and isinstance(best.get("attributes"), dict):
+            best = best | {"attributes": _with_kinds(best["attributes"])}
+            attributes = attributes | {"best_estimator_": best}
+        header = header | {"attributes": attributes}
+    return header | {"format": 2}
+
+
+def _with_kinds(attributes: dict[str, Any]) -> dict[str, Any]:
+    d = attributes.get("n_features_in_")
+    if "scaler_" not in attributes or type(d) is not int or not 0 < d <= MAX_UPGRADED_COLUMNS:
+        return attributes
+    return attributes | {"column_kinds_": {"$objects": [[d], [NUMBER] * d]}}
+
+
+FORMAT = 2
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _numbers_alone}
 """By format, the function that turns a header of it into one of the next, "format" included.
 
 A change to the meaning of a header raises ``FORMAT`` and adds its step here, so that older files

@@ -10,22 +10,23 @@ import numpy as np
 
 from polysift import __version__
 from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.fitted import feature_map_of
 from polysift.estimators.search import classifier_of
-from polysift.features.scalers import scaler_from_dict
+from polysift.features.scalers import ML_DOMAIN
+from polysift.features.tables import TableScaler, stored_scaler
 from polysift.persistence import onnx_graph
 from polysift.persistence.onnx_graph import Graph, Value, load_onnx
+from polysift.persistence.onnx_inputs import ROWS, inputs_of, read_rows
 from polysift.runtime.outputs import check_output, replacing
 from polysift.training.calibration import calibrator_from_dict
 
 INPUT_TYPES = ("float32", "float64")
 
-OPSET = 17
-"""The version of the operators; onnxruntime knows it since 1.12 (2022)."""
+OPSET, ML_OPSET = 17, 3
+"""The versions of the operators, and of those on text; onnxruntime knows them since 1.12 (2022)."""
 
 IR_VERSION = 8
 """The version of the file format that came with it."""
-
-ROWS = "rows"
 
 
 def to_onnx(
@@ -33,9 +34,11 @@ def to_onnx(
 ) -> Any:
     """Return a fitted classifier as an ONNX model, and write it to a file if a path is given.
 
-    The graph has one input, "X" of shape (rows, d), with any number of rows. Its outputs are
-    "label" of shape (rows,), as ``predict`` gives it; "score", as ``decision_function``; and, for a
-    classifier with ``calibration``, "probabilities", as ``predict_proba``.
+    Fitted to numbers, the graph has one input, "X" of shape (rows, d), with any number of rows; to
+    a table, one input of shape (rows, 1) for each column that it uses, by name (see Notes). Its
+    outputs are "label" of shape (rows,), as ``predict`` gives it; "score", as
+    ``decision_function``; and, for a classifier with ``calibration``, "probabilities", as
+    ``predict_proba``.
 
     Parameters
     ----------
@@ -44,8 +47,8 @@ def to_onnx(
     path : path, default=None
         The file to write. It appears when it is complete; on failure nothing is left.
     input_type : {"float64", "float32"}, default="float64"
-        The type of X. Inside, all is computed in float64: float32 rows are converted first, and
-        get the scores that the classifier gives the same rows.
+        The type of X, or of a table's numbers. Inside, all is computed in float64: float32 rows are
+        converted first, and get the scores that the classifier gives the same rows.
     overwrite : bool, default=False
         Whether to replace a file that exists.
 
@@ -56,22 +59,39 @@ def to_onnx(
 
     Notes
     -----
-    Only operators of the standard domain are used (opset 17), so any ONNX runtime that implements
-    them for doubles can run the model. Scores differ from ``decision_function`` by the rounding of
-    two matrix products. A rounding error of a score is about 1e-16 times
-    ``sum_j |u_j| (1 + x.c_j)^s``, which coefficients that cancel make much larger than the score.
-    Isotonic probabilities are steep in parts, where the rounding of a score shows more.
+    Only operators of the standard domain are used (opset 17), and for categories one of ai.onnx.ml
+    (LabelEncoder), so any ONNX runtime that implements them for doubles can run the model. Scores
+    differ from ``decision_function`` by the rounding of two matrix products, and those of dates by
+    that of sines. A rounding error of a score is about 1e-16 times ``sum_j |u_j| (1 + x.c_j)^s``,
+    which coefficients that cancel make much larger than the score. Isotonic probabilities are steep
+    in parts, where the rounding of a score shows more.
 
     Classes that are integers come out as int64, text as string, booleans as bool, float32 as
     float32, and other floats as float64. Classes of other types cannot be exported.
 
-    Unlike the classifier the graph cannot refuse rows that are not finite. NaN gives a score of
-    NaN and a label without meaning; a scaler clips infinity as any value outside its range.
+    The inputs of a table are those of ``column_kinds_`` that are not left out:
+
+    - a number of ``input_type``, NaN if it is missing;
+    - a date as float64, whatever ``input_type`` is: seconds since 1970-01-01 in UTC, NaN if it is
+      missing;
+    - a category as text, "" or another word for a missing value ("NA", "nan", "null", "?", ...) if
+      it is missing. A number is written as "3" or "2.5", a truth value as "True" or "False", in
+      capitals or not. A level that no training row had counts as unknown, as in ``predict``. Unlike
+      there, white space around a word for a missing value is not taken off.
+
+    Their names are those of the columns; "x0", "x1", ... by position where these have none. A name
+    that is taken, by an output or an earlier column, is followed by a number: a column "label" is
+    the input "label_2". ``metadata_props`` has the column of each input, as "inputs".
+
+    Unlike the classifier the graph cannot refuse rows that are not finite. A missing value counts
+    as in the classifier, but without a warning; a scaler clips infinity as any value outside its
+    range.
     Rows are computed in blocks (an ONNX Loop), so that the features of a call with many rows do not
     take more memory than those of one with few: some 16 MiB for each step.
 
     The same model gives the same bytes. ``metadata_props`` holds, as JSON, "feature_names" (where
-    the training data had names), "classes", "degree" and "n_centers".
+    the training data had names), "classes", "degree" and "n_centers", and for a table
+    "column_kinds" and "inputs".
 
     Examples
     --------
@@ -100,17 +120,21 @@ def to_onnx(
 
 
 def _model_proto(onnx: Any, clf: FPCClassifier, input_type: np.dtype[Any]) -> Any:
-    n_features, classes = clf.centers_.shape[1], _plain_classes(clf.classes_)
+    n_features, classes = clf.n_features_in_, _plain_classes(clf.classes_)
     names = getattr(clf, "feature_names_in_", None)
-    rows = Value("X", input_type, (ROWS, n_features), _input_doc(names))
-    graph = Graph()
-    outputs = _add_outputs(graph, clf, classes, input_type)
+    scaler = stored_scaler(clf.scaler_)
+    inputs = inputs_of(scaler, n_features, None if names is None else list(names), input_type)
+    graph = Graph(value.name for value in inputs)
+    outputs = _add_outputs(graph, clf, classes, inputs, input_type)
+    domains = {"": OPSET}
+    if isinstance(scaler, TableScaler) and scaler.levels:
+        domains[ML_DOMAIN] = ML_OPSET
     model = onnx.helper.make_model(
-        graph.to_proto(onnx, "FPCClassifier", [rows], outputs),
+        graph.to_proto(onnx, "FPCClassifier", inputs, outputs),
         producer_name="polysift",
         producer_version=__version__,
         ir_version=IR_VERSION,
-        opset_imports=[onnx.helper.make_opsetid("", OPSET)],
+        opset_imports=[onnx.helper.make_opsetid(*domain) for domain in domains.items()],
         doc_string=(
             f"Fast polynomial kernel classification of degree {clf.degree_} with "
             f"{clf.n_centers_} centers, {n_features} features and {len(classes)} classes."
@@ -119,28 +143,36 @@ def _model_proto(onnx: Any, clf: FPCClassifier, input_type: np.dtype[Any]) -> An
     about = {"classes": classes.tolist(), "degree": clf.degree_, "n_centers": clf.n_centers_}
     if names is not None:
         about = {"feature_names": list(names), **about}
+    if isinstance(scaler, TableScaler):
+        about["column_kinds"] = scaler.kinds
+        titles = (value.name for value in inputs)
+        about["inputs"] = dict(zip(titles, scaler.inputs, strict=True))
     onnx.helper.set_model_props(model, {name: json.dumps(item) for name, item in about.items()})
     return model
 
 
-def _input_doc(names: Any) -> str:
-    order = "in the order of training" if names is None else ", ".join(names)
-    return f"The rows, in the units of the training data; their columns: {order}."
-
-
 def _add_outputs(
-    graph: Graph, clf: FPCClassifier, classes: np.ndarray[Any, Any], input_type: np.dtype[Any]
+    graph: Graph,
+    clf: FPCClassifier,
+    classes: np.ndarray[Any, Any],
+    inputs: list[Value],
+    input_type: np.dtype[Any],
 ) -> list[Value]:
-    """Add all that leads from X to the outputs; returns them."""
+    """Add all that leads from the inputs to the outputs; returns them."""
+    feature_map = feature_map_of(clf)
+    scaler = feature_map.scaler
 
-    def add_scores(block: Graph, x: str) -> str:
-        x = x if input_type == np.float64 else block.op("Cast", x, to=onnx_graph.DOUBLE)
-        x = scaler_from_dict(clf.scaler_).to_onnx(block, x)
-        return onnx_graph.scored(block, x, clf.centers_, clf.degree_, clf.coef_)
+    def add_scores(block: Graph, parts: list[str]) -> str:
+        x = read_rows(block, scaler, parts, input_type)
+        z = scaler.to_onnx(block, x)
+        if not scaler.places_missing:
+            z = onnx_graph.filled(block, x, z, feature_map.fill)
+        return onnx_graph.scored(block, z, clf.centers_, clf.degree_, clf.coef_)
 
     two, per_class = len(classes) == 2, (ROWS, len(classes))
-    length = onnx_graph.block_rows(*clf.centers_.shape)
-    scores = graph.in_blocks("X", length, add_scores, "column" if two else "score")
+    length = onnx_graph.block_rows(*clf.centers_.shape, len(inputs))
+    names = [value.name for value in inputs]
+    scores = graph.in_blocks(names, length, add_scores, "column" if two else "score")
     if two:
         graph.op("Squeeze", scores, graph.constant("axis", np.array([1])), name="score")
     onnx_graph.labelled(graph, "score", classes)

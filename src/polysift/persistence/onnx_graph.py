@@ -7,21 +7,21 @@ A scaler adds its own nodes (``features.scalers.Scaler.to_onnx``).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from polysift.features.scalers import Knots
+from polysift.features.scalers import ONNX_DOUBLE, ONNX_INT64, Knots
 from polysift.runtime.types import FloatArray
 from polysift.training.calibration import Calibrator, IsotonicCalibrator, SigmoidCalibrator
 
 MAX_BYTES = 2**31 - 2**20
 """The limit of a protobuf message, less some room for what is not an array."""
 
-BOOL, INT64, DOUBLE = 9, 7, 11
+BOOL, INT64, DOUBLE = 9, ONNX_INT64, ONNX_DOUBLE
 """How a Cast names its type: the numbers of onnx.TensorProto.DataType."""
 
 BLOCK_VALUES = 2**21
@@ -60,12 +60,17 @@ class Graph:
     """Nodes and arrays, collected before anything is built from them.
 
     Names are given in the order of the calls, so that the same calls give the same graph.
+
+    Parameters
+    ----------
+    taken : iterable of str
+        Names that no node may have, those of the inputs.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, taken: Iterable[str] = ()) -> None:
         self.nodes: list[tuple[str, tuple[str, ...], str, dict[str, Any]]] = []
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
-        self._uses: dict[str, int] = {}
+        self._uses: dict[str, int] = dict.fromkeys(taken, 1)
 
     def _inner(self) -> Graph:
         """Return the graph of a loop's body, which sees all names and constants of this one."""
@@ -110,10 +115,12 @@ class Graph:
             for kind, sources, result, attributes in self.nodes
         ]
 
-    def in_blocks(self, x: str, rows: int, add: Callable[[Graph, str], str], name: str) -> str:
-        """Add a loop over blocks of so many rows of x; returns the results of all rows.
+    def in_blocks(
+        self, inputs: Sequence[str], rows: int, add: Callable[[Graph, list[str]], str], name: str
+    ) -> str:
+        """Add a loop over blocks of so many rows of the inputs; returns the results of all rows.
 
-        ``add`` adds the nodes for a block, given its name, and returns that of its result. A
+        ``add`` adds the nodes for a block, given its names, and returns that of its result. A
         row's result is the same as without the loop, up to the rounding of matrix products of
         another number of rows; there is at least one block, if of no rows.
         """
@@ -123,10 +130,10 @@ class Graph:
         inner = body.graph
         start = inner.op("Mul", body.number, length)
         ends = [inner.op("Unsqueeze", at, axis) for at in (start, inner.op("Add", start, length))]
-        result = add(inner, inner.op("Slice", x, *ends, axis))
+        result = add(inner, [inner.op("Slice", x, *ends, axis) for x in inputs])
         body.more = inner.op("SequenceInsert", body.done, result)
         body.same = inner.op("Identity", body.go_on)
-        count = self.op("Gather", self.op("Shape", x), zero)
+        count = self.op("Gather", self.op("Shape", inputs[0]), zero)
         last = self.op("Max", self.op("Sub", count, self.constant("one_row", 1)), zero)
         blocks = self.op("Add", self.op("Div", last, length), self.constant("one_block", 1))
         none = self.op("SequenceEmpty", dtype=DOUBLE)
@@ -163,7 +170,7 @@ class Graph:
 
     def _unique(self, name: str) -> str:
         self._uses[name] = self._uses.get(name, 0) + 1
-        return name if self._uses[name] == 1 else f"{name}_{self._uses[name]}"
+        return name if self._uses[name] == 1 else self._unique(f"{name}_{self._uses[name]}")
 
 
 @dataclass
@@ -209,6 +216,11 @@ def _slopes(knots: FloatArray, values: FloatArray) -> FloatArray:
         np.divide(rise, width, out=slopes, where=width > 0)
     largest = np.finfo(float).max
     return np.clip(slopes, -largest, largest)
+
+
+def filled(graph: Graph, x: str, z: str, fill: FloatArray) -> str:
+    """Add ``fill`` in the place of the coordinates z of values of x that are missing."""
+    return graph.op("Where", graph.op("IsNaN", x), graph.constant("fill", fill), z)
 
 
 def scored(graph: Graph, x: str, centers: FloatArray, degree: int, coef: FloatArray) -> str:

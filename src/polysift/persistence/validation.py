@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from polysift.features.scalers import scaler_from_dict
+from polysift.features.columns import COLUMN_KINDS
+from polysift.features.scalers import Scaler
+from polysift.features.tables import TableScaler, check_words, stored_scaler
 from polysift.runtime.arrays import InvalidFieldError, is_plain_array, require, required_array
 
 MAX_DEGREE = 2**31
@@ -33,20 +35,38 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
         require(all(isinstance(name, str) for name in names), "feature_names_in_ must be text")
     columns = 1 if len(classes) == 2 else len(classes)
     if kind == "FPCClassifier":
-        centers = required_array(attributes, "centers_", "f", (None, d))
+        scaler = stored_scaler(_fields(attributes, "scaler_"))
+        scaler.validate(d)
+        centers = required_array(attributes, "centers_", "f", (None, scaler.n_coordinates(d)))
         n = _integer(attributes, "n_centers_", 1)
         require(len(centers) == n, "centers_ and n_centers_ must agree")
         required_array(attributes, "coef_", "f", (columns, n))
         _integer(attributes, "degree_", 1, MAX_DEGREE)
-        scaler_from_dict(_fields(attributes, "scaler_")).validate(d)
+        _check_column_facts(attributes, d, scaler)
     else:
         _check_search(attributes, d, classes)
     if "calibrator_" in attributes:
         _check_calibrator(_fields(attributes, "calibrator_"), columns)
-    _check_records(attributes, len(classes))
+    _check_records(attributes, len(classes), d)
 
 
-def _check_records(attributes: dict[str, Any], n_classes: int) -> None:
+def _check_column_facts(attributes: dict[str, Any], d: int, scaler: Scaler) -> None:
+    """Check what a fit records about the columns, each attribute if it is there."""
+    if "column_kinds_" in attributes:
+        kinds = required_array(attributes, "column_kinds_", "O", (d,)).tolist()
+        check_words("column_kinds_", kinds, COLUMN_KINDS, d)
+        if isinstance(scaler, TableScaler):
+            require(kinds == scaler.kinds, "column_kinds_ and the kinds of scaler_ must agree")
+    if "column_ranges_" in attributes:
+        low, high = required_array(attributes, "column_ranges_", "f", (2, d), missing=True)
+        apart = (low <= high) | (np.isnan(low) & np.isnan(high))
+        require(apart.all(), "column_ranges_ must hold the smallest and the largest values")
+    if "unseen_shares_" in attributes:
+        shares = required_array(attributes, "unseen_shares_", "f", (d,))
+        require(((shares >= 0) & (shares <= 1)).all(), "unseen_shares_ must be shares")
+
+
+def _check_records(attributes: dict[str, Any], n_classes: int, d: int) -> None:
     """Check what a fit records about itself, each attribute if it is there."""
     for name in ("n_iter_", "n_products_", "random_state_"):
         if name in attributes:
@@ -58,23 +78,31 @@ def _check_records(attributes: dict[str, Any], n_classes: int) -> None:
     if "history_" in attributes:
         _check_columns(_fields(attributes, "history_"), "history_", attributes.get("n_iter_"))
     if "training_summary_" in attributes:
-        _check_summary(_fields(attributes, "training_summary_", *SUMMARY_FIELDS), n_classes)
+        _check_summary(_fields(attributes, "training_summary_", *SUMMARY_FIELDS), n_classes, d)
     if "timings_" in attributes:
         seconds = _fields(attributes, "timings_", "total").values()
         require(all(isinstance(s, Real) for s in seconds), "timings_ must be numbers")
     if "_map_params" in attributes:
         _fields(attributes, "_map_params", "degree", "n_centers", "scaler", "centers")
+    notes = attributes.get("column_notes_", [])
+    text = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
+    require(text, "column_notes_ must be a list of text")
     for name in ("status_", "status_message_", "gram_"):
         require(isinstance(attributes.get(name, ""), str), f"{name} must be text")
     for name in ("rho_", "best_score_", "time_saved_"):
-        number = attributes.get(name, 0.0)
-        require(
-            isinstance(number, Real) and not isinstance(number, bool), f"{name} must be a number"
-        )
+        require(_is_number(attributes.get(name, 0.0)), f"{name} must be a number")
 
 
-def _check_summary(summary: dict[str, Any], n_classes: int) -> None:
+def _check_summary(summary: dict[str, Any], n_classes: int, n_columns: int) -> None:
     """Check what ``inspect`` and the report say about the training."""
+    for fact in _column_facts(summary):
+        _integer(fact, "column", 0, n_columns - 1)
+        require(isinstance(fact.get("kind"), str), "the kinds of columns must be text")
+        require(_is_number(fact.get("missing")), "the shares of columns must be numbers")
+        _integer({"levels": 0} | fact, "levels", 0)
+        for pair in fact.get("frequent", []):
+            fits = isinstance(pair, list) and len(pair) == 2 and isinstance(pair[0], str)
+            require(fits and _is_number(pair[1]), "frequent levels must be words with shares")
     required_array(summary, "class_counts", "f", (n_classes,))
     for name in ("rows", "threads"):
         _integer(summary, name, 1)
@@ -83,6 +111,22 @@ def _check_summary(summary: dict[str, Any], n_classes: int) -> None:
     for name in ("expected_memory", "measured_memory", "memory_limit"):
         if summary[name] is not None:
             _integer(summary, name, 0)
+
+
+def _column_facts(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return what a summary says of columns."""
+    facts: Any = summary.get("columns", [])
+    fits = isinstance(facts, list) and all(isinstance(fact, dict) for fact in facts)
+    require(fits, "the columns of training_summary_ must be a list of dicts")
+    require(
+        all(isinstance(fact.get("frequent", []), list) for fact in facts),
+        "frequent levels must be a list",
+    )
+    return list(facts)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def _check_search(attributes: dict[str, Any], d: int, classes: Any) -> None:

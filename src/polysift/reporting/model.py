@@ -14,7 +14,8 @@ import numpy as np
 
 from polysift import __version__
 from polysift.explanation.explanation import Explanation
-from polysift.explanation.tables import notes_of
+from polysift.explanation.levels import level_rows
+from polysift.explanation.tables import MAX_LEVEL_TABLES, notes_of
 from polysift.reporting.case import MAX_LISTED_CLASSES, Case, Section, noted
 from polysift.reporting.page import (
     SPACE,
@@ -55,6 +56,8 @@ def explanation_section(case: Case) -> Section | None:
         "scores. They are exact, since the score is a polynomial."
     )
     parts = [paragraph(words), beside(*pieces)]
+    if levels := [_levels(found, name) for name in found.categories()[:MAX_LEVEL_TABLES]]:
+        parts.append(beside(*levels))
     if found.reason is None:
         parts.append(_terms(found))
     parts.append(paragraph(" ".join(notes_of(found)), kind="note"))
@@ -73,6 +76,19 @@ def _pair_bars(found: Explanation) -> Markup:
         for e in found.pairs(MAX_LISTED_IMPORTANCES)
     ]
     return bars(entries, caption="Interactions of two features, their shares of the variance")
+
+
+def _levels(found: Explanation, name: str) -> Markup:
+    """Return the levels of a category that move the score most."""
+    classes = len(found.classes) > 1
+    rows = [
+        (word, share_text(share), *([label] if classes else []), f"{value:+.3g}")
+        for word, share, label, value in level_rows(
+            found.levels(name, MAX_LISTED_IMPORTANCES), found.classes
+        )
+    ]
+    heads = ("level", "rows", *(["class"] if classes else []), "attribution")
+    return table(heads, rows, caption=f"Levels of {name}, and the mean attribution of their rows")
 
 
 def _terms(found: Explanation) -> Markup:

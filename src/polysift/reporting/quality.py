@@ -15,6 +15,7 @@ from polysift.reporting.case import (
     noted,
     splits_text,
 )
+from polysift.reporting.columns import columns_of_model, is_plain, leakage_notes
 from polysift.reporting.evaluation import Evaluation
 from polysift.reporting.figures import MAX_NAMED_CURVES, reliability_picture, roc_picture
 from polysift.reporting.page import (
@@ -71,10 +72,9 @@ def summary_section(case: Case) -> Section:
         entries.append(("Training time", seconds_text(case.timings["total"]), what))
     size = _model_bytes(case.model)
     entries.append(("Model size", size_text(size), "centers and coefficients"))
-    content = paragraph(_in_words(case)) + tiles(
-        [(label, value, shortened(note, 60)) for label, value, note in entries]
-    )
-    return "summary", "Summary", Markup(content)
+    warnings = [paragraph(note, kind="warning") for note in leakage_notes(case.model)]
+    shown = tiles([(label, value, shortened(note, 60)) for label, value, note in entries])
+    return "summary", "Summary", joined((paragraph(_in_words(case)), *warnings, shown))
 
 
 def _in_words(case: Case) -> str:
@@ -117,7 +117,7 @@ def data_section(case: Case) -> Section | None:
         entries.append(("Rows", f"{summary['rows']:,}"))
     entries.append(("Features", f"{model.n_features_in_:,}"))
     names = getattr(model, "feature_names_in_", None)
-    if names is not None:
+    if names is not None and is_plain(columns_of_model(model)):  # else there is a table of them
         entries.append(("Feature names", _name_list(names)))
     entries.append(("Classes", f"{len(case.names):,}"))
     if summary:

@@ -12,6 +12,7 @@ from polysift.estimators.search import FPCClassifierCV, classifier_of
 from polysift.explanation.explain import explain
 from polysift.explanation.explanation import Explanation
 from polysift.reporting.case import Case, file_name
+from polysift.reporting.columns import columns_section
 from polysift.reporting.evaluation import Evaluation, evaluate
 from polysift.reporting.model import (
     explanation_section,
@@ -185,6 +186,7 @@ def _page(case: Case, title: str | None) -> str:
     makers = (
         summary_section,
         data_section,
+        columns_section,
         quality_section,
         confusion_section,
         roc_section,

@@ -58,9 +58,10 @@ h1 {{ margin: .35rem 0 .5rem; font-size: clamp(1.7rem, 5vw, 2.5rem); line-height
   letter-spacing: -.02em; font-weight: 700; }}
 .subtitle {{ margin: 0; max-width: 46rem; color: var(--soft); font-size: 1.08rem; }}
 nav {{ position: sticky; top: 0; z-index: 2; display: flex; gap: .1rem; overflow-x: auto;
-  padding: .5rem max(.75rem, calc(50vw - 520px + .6rem)); background: rgba(255,255,255,.95);
+  padding: .5rem .75rem .5rem max(.75rem, calc(50vw - 520px + .6rem));
+  background: rgba(255,255,255,.95);
   border: solid var(--line); border-width: 1px 0; scrollbar-width: thin; }}
-nav a {{ padding: .3rem .6rem; border-radius: 99px; color: var(--soft); font-size: .85rem;
+nav a {{ padding: .3rem .42rem; border-radius: 99px; color: var(--soft); font-size: .82rem;
   text-decoration: none; white-space: nowrap; }}
 nav a:hover, nav a:focus-visible {{ background: #e5f1f8; color: var(--accent); }}
 section {{ margin: 1.5rem 0; padding: 1.75rem 2rem 2rem; background: #fff;
@@ -69,6 +70,7 @@ h2 {{ margin: 0 0 .75rem; font-size: 1.35rem; line-height: 1.25; letter-spacing:
 h3 {{ margin: 1.75rem 0 .5rem; font-size: 1rem; }}
 p {{ margin: .5rem 0 1rem; max-width: 46rem; }}
 .note {{ color: var(--soft); font-size: .9rem; }}
+.warning {{ padding: .35rem .8rem; border-left: 3px solid var(--other); background: #fdf3ea; }}
 section > :last-child, .beside > div > :last-child {{ margin-bottom: 0; }}
 .tiles {{ display: grid; grid-template-columns: repeat(5, minmax(0, 1fr)); gap: .75rem;
   margin: 1.25rem 0 0; }}
@@ -109,6 +111,10 @@ th small {{ display: block; color: var(--soft); font-size: .8rem; font-weight: 4
   min-width: 7rem; }}
 .words td, .words th, .pairs td:nth-child(2), .pairs th, .pairs thead th:nth-child(2)
   {{ text-align: left; }}
+.columns td, .columns thead th {{ text-align: left; }}
+.columns td:nth-child(3), .columns td:nth-child(4), .columns thead th:nth-child(3),
+.columns thead th:nth-child(4) {{ text-align: right; white-space: nowrap; }}
+.columns td:nth-child(2) {{ white-space: nowrap; }}
 .parameters td {{ text-align: left; font-family: ui-monospace, Menlo, Consolas, monospace;
   font-size: .86rem; }}
 .parameters thead th {{ text-align: left; }}

@@ -307,6 +307,7 @@ def required_array(
     shape: tuple[int | None, ...],
     *,
     finite: bool = True,
+    missing: bool = False,
     of_a_fit: bool = False,
 ) -> FloatArray:
     """Return a field that must be an array of a kind and shape.
@@ -322,7 +323,9 @@ def required_array(
     shape : tuple of int or None
         The shape; None is any length.
     finite : bool, default=True
-        Whether infinite values are refused; NaN always is.
+        Whether infinite values are refused.
+    missing : bool, default=False
+        Whether NaN is not refused.
     of_a_fit : bool, default=False
         Whether numbers are refused whose squares overflow: no fit gets that far.
     """
@@ -333,8 +336,8 @@ def required_array(
     require(fits, f"{name} must have shape {shape}")
     if kind == "f":
         require(found.dtype == np.float64, f"{name} must be of float64")
-        require(not np.isnan(found).any(), f"{name} must not hold NaN")
-        require(not finite or np.isfinite(found).all(), f"{name} must be finite")
+        require(missing or not np.isnan(found).any(), f"{name} must not hold NaN")
+        require(not finite or not np.isinf(found).any(), f"{name} must be finite")
         usual = found if finite else found[np.isfinite(found)]
         require(not of_a_fit or is_small(usual), f"{name} must be smaller than {LARGEST:g}")
     else:

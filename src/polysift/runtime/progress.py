@@ -189,6 +189,11 @@ class Monitor:
         if self._display is not None:
             self._display.note(text)
 
+    def say(self, text: str) -> None:
+        """Show a sentence that stays, where progress is shown at all."""
+        if self._display is not None:
+            self._display.say(text)
+
     def timings(self) -> dict[str, float]:
         """Return the seconds of each phase, and the time since the monitor was made ("total")."""
         return {**self.seconds, "total": clock.now() - self.began}
@@ -254,6 +259,9 @@ class _Lines:
     def note(self, text: str) -> None:
         print(escaped(f"polysift: {text}"), file=sys.stderr, flush=True)
 
+    def say(self, text: str) -> None:
+        self.note(text)
+
     def close(self) -> None:
         """There is nothing to close."""
 
@@ -287,6 +295,9 @@ class _Bar:
 
     def note(self, text: str) -> None:
         self._progress.update(self._task, note=text)
+
+    def say(self, text: str) -> None:
+        self._progress.console.print(escaped(text), markup=False, highlight=False)
 
     def close(self) -> None:
         self._progress.stop()

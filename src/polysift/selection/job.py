@@ -11,7 +11,13 @@ import numpy as np
 from polysift.data.source import DataSource
 from polysift.engine.backend import Backend
 from polysift.engine.budget import parse_memory_limit
-from polysift.features.feature_map import AUTO_CENTERS, MapSpec, check_centers, check_degree
+from polysift.features.feature_map import (
+    AUTO_CENTERS,
+    MapSpec,
+    check_centers,
+    check_degree,
+    is_table,
+)
 from polysift.features.kernels import degree_bound
 from polysift.features.scalers import SCALERS, sparse_choices, takes_sparse
 from polysift.runtime.checkpoints import digest
@@ -59,6 +65,8 @@ SEARCH_PARAMETERS = (
     "beta",
     "tol",
     "class_weight",
+    "columns",
+    "max_levels",
 )
 """Parameters that must agree to resume from a checkpoint, besides the centers and the splits."""
 
@@ -101,6 +109,8 @@ class SearchJob:
         The seed of centers and of a validation part.
     class_weight, threads, memory_limit, time_limit, checkpoint, parameters, show, backend
         As in ``Job``.
+    table, max_levels
+        As in ``MapSpec``.
     """
 
     degrees: list[int]
@@ -130,11 +140,13 @@ class SearchJob:
     parameters: dict[str, Any]
     show: bool
     backend: Backend
+    table: bool
+    max_levels: int
 
     def map_spec(self, scaler: str | None, degree: int) -> MapSpec:
         """Return the feature map of a scaler and a degree, with the largest number of centers."""
         most = None if self.n_centers is None else max(self.n_centers)
-        return MapSpec(degree, most, self.centers, scaler, self.seed)
+        return MapSpec(degree, most, self.centers, scaler, self.seed, self.table, self.max_levels)
 
     def candidates(self, available: int) -> list[Candidate]:
         """Return the candidates of a feature map with ``available`` centers."""
@@ -256,4 +268,6 @@ def search_job(estimator: Any, source: DataSource, groups: Any) -> SearchJob:
         parameters=parameters,
         show=bool(estimator.verbose),
         backend=backend_of(estimator.engine),
+        table=is_table(source),
+        max_levels=check_integer("max_levels", estimator.max_levels, least=2),
     )

@@ -10,10 +10,11 @@ import numpy as np
 
 from polysift.data.source import DataSource
 from polysift.engine.backend import FitContext, last_words
-from polysift.engine.budget import Shape
+from polysift.engine.budget import Execution, Shape
 from polysift.engine.sums import checked_gram
 from polysift.features.feature_map import FeatureMap, MapSpec
 from polysift.features.scalers import needs_sketch
+from polysift.features.survey import Questions
 from polysift.runtime.arrays import require
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.errors import FeatureOverflowError
@@ -33,8 +34,10 @@ from polysift.selection.job import SearchJob
 from polysift.selection.scoring import HeldOutScorer
 from polysift.selection.stage import Kept, SearchContext, Stage, empty_rows, refit, refit_round
 from polysift.solvers.result import Status
-from polysift.training.fit import Prepared, how_to_resume, prepare
+from polysift.training.fit import how_to_resume
 from polysift.training.folds import Round, make_rounds
+from polysift.training.preparation import Prepared, prepare
+from polysift.training.target_folds import with_targets
 
 MAX_STANDARD_ERRORS_BEHIND = 0.5
 """How far a candidate may be behind the best of earlier stages, in standard errors."""
@@ -63,17 +66,23 @@ def search(
         fit = FitContext(monitor, job.backend)
         try:
             prepared = _prepare(source, job, fit)
+            job = replace(job, table=prepared.table)
         except OutOfTime as late:
             raise TimeoutError(_too_late(job, late.phase)) from None
         codes, weights, classes = prepared.data.codes, prepared.weights, prepared.classes
         rounds = make_rounds(job.cv, codes, weights, classes, groups=job.groups, seed=job.seed)
+        try:
+            with fit.executing(_survey_execution(source, job)) as counting:
+                prepared = with_targets(prepared, rounds[0], job.seed, counting)
+        except OutOfTime as late:
+            raise TimeoutError(_too_late(job, late.phase)) from None
         kind = job.calibration or "sigmoid"
         scorer = HeldOutScorer(job.scorer, codes, classes, weights, kind)
         if job.checkpoint is not None:
             checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, rounds))
             fit = replace(fit, checkpoint=checkpoint)
         try:
-            context = SearchContext(source, job, prepared, rounds, fit, scorer)
+            context = SearchContext(prepared.data.source, job, prepared, rounds, fit, scorer)
             return _Search(context, callback).run()
         except WorkersLostError as lost:
             raise WorkersLostError(f"{lost} {advice}") from lost
@@ -84,29 +93,38 @@ def search(
 
 def _prepare(source: DataSource, job: SearchJob, fit: FitContext) -> Prepared:
     """Survey the rows, once for all stages."""
+
+    def questions(table: bool) -> Questions:
+        widest = _widest(source, replace(job, table=table))
+        asked = widest.questions(source.n_features, labels=True, digest=job.checkpoint is not None)
+        return replace(asked, quantiles=table or needs_sketch(*job.scalers))
+
+    with fit.executing(_survey_execution(source, job)) as surveying:
+        return prepare(source, _widest(source, job), questions, job.class_weight, surveying)
+
+
+def _widest(source: DataSource, job: SearchJob) -> MapSpec:
+    """Return the feature map that asks most of a survey."""
     specs = [job.map_spec(job.scalers[0], degree) for degree in job.degrees]
+    return max(specs, key=lambda spec: _demand(source, spec))
 
-    def demand(spec: MapSpec) -> tuple[bool, int]:
-        scheme, n = spec.resolve(source.n_features)
-        return scheme in ("first", "random"), n
 
-    widest = max(specs, key=demand)
-    by_rows, n = demand(widest)
+def _demand(source: DataSource, spec: MapSpec) -> tuple[bool, int]:
+    scheme, n = spec.resolve(source.n_features)
+    return scheme in ("first", "random"), n
+
+
+def _survey_execution(source: DataSource, job: SearchJob) -> Execution:
+    """Return the execution of a pass before the stages."""
+    by_rows, n = _demand(source, _widest(source, job))
     shape = Shape.of(
         source,
         min(n, source.n_rows) if by_rows else n,
         1,
         weighted=source.has_weights or job.class_weight is not None,
-        quantiles=needs_sketch(*job.scalers),
+        quantiles=job.table or needs_sketch(*job.scalers),
     )
-    execution = job.backend.fit_in(job.memory_limit, shape, job.threads)
-    digests = job.checkpoint is not None
-    questions = replace(
-        widest.questions(source.n_features, labels=True, digest=digests),
-        quantiles=needs_sketch(*job.scalers),
-    )
-    with fit.executing(execution) as surveying:
-        return prepare(source, questions, job.class_weight, surveying)
+    return job.backend.fit_in(job.memory_limit, shape, job.threads)
 
 
 class _Search:

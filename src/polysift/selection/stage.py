@@ -25,8 +25,9 @@ from polysift.selection.job import SearchJob
 from polysift.selection.scoring import HeldOutScorer
 from polysift.solvers.starts import CALIBRATION_FOLDS, FullGram, solve
 from polysift.training.calibration import Calibration, calibrate
-from polysift.training.fit import Prepared, Trained, summarise
+from polysift.training.fit import Trained, summarise
 from polysift.training.folds import Round, stratified_folds
+from polysift.training.preparation import Prepared
 
 
 @dataclass(frozen=True)
@@ -299,8 +300,16 @@ def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> 
         )
     calibration = None if round_ is None else _calibration(context, round_, scores)
     summary = summarise(context.prepared, job.memory_limit, fit)
-    classes, timings = context.prepared.classes, fit.monitor.timings()
-    return Trained(feature_map, classes, result, timings, summary, calibration)
+    return Trained(
+        feature_map.fitted(),
+        context.prepared.classes,
+        result,
+        fit.monitor.timings(),
+        summary,
+        calibration,
+        context.prepared.columns,
+        context.prepared.notes,
+    )
 
 
 def _calibration(context: SearchContext, round_: Round, scores: FloatArray) -> Calibration | None:

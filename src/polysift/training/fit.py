@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from polysift.data.labels import find_encoding
 from polysift.data.source import DataSource, TrainingSet
 from polysift.engine.backend import LOCAL, FitContext, last_words
-from polysift.engine.budget import Shape
+from polysift.engine.budget import Execution, Shape
 from polysift.engine.sampling import Draw
+from polysift.features.columns import TableColumns, column_facts
 from polysift.features.feature_map import FeatureMap, build_feature_map, refuse_overflow
-from polysift.features.survey import Questions, Survey
+from polysift.features.survey import Questions
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
@@ -33,74 +31,8 @@ from polysift.training.calibration import Calibration, calibrate
 from polysift.training.folds import Round, stratified_folds
 from polysift.training.job import Job
 from polysift.training.plan import execution_for, plan, shape_of
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """The results of the first pass: labels, weights, and the statistics for feature maps.
-
-    Attributes
-    ----------
-    data : TrainingSet
-        The rows, weighted also by their classes.
-    classes : ndarray
-        The classes.
-    counts : ndarray of shape (classes,)
-        The sum of the rows' own weights in each class.
-    weights : ndarray of shape (m,) or None
-        The rows' own weights, if any, and if they were gathered: multiplicities, or relative to
-        the mean over all rows, which is thus the same for every fold.
-    found : Survey
-        The results of the survey, without the labels.
-    digests : tuple of str
-        Digests of the labels and, if any, of the weights, if a checkpoint needs them.
-    """
-
-    data: TrainingSet
-    classes: Any
-    counts: FloatArray
-    weights: FloatArray | None
-    found: Survey
-    digests: tuple[str, ...]
-
-    def fingerprint(self) -> dict[str, Any]:
-        """Return plain values and digests by which a checkpoint recognises the data."""
-        source = self.data.source
-        return {
-            "rows": source.n_rows,
-            "features": source.n_features,
-            "dtype": str(source.dtype),
-            "data": digest(*self.found.digests),
-            "labels": self.digests[0],
-            "weights": self.digests[1] if len(self.digests) > 1 else None,
-        }
-
-
-def prepare(
-    source: DataSource,
-    questions: Questions,
-    class_weight: Any,
-    context: FitContext,
-) -> Prepared:
-    """Survey the rows and encode their labels."""
-    found = context.backend.survey(source, questions, context.pool, context.monitor)
-    parts, found.labels = found.labels, []
-    encoding = find_encoding(parts, class_weight, source.target)
-    digests = tuple(_joined(words) for words in zip(*(part.digests for part in parts), strict=True))
-    codes, own, weights = np.empty(0, np.int8), None, None
-    if questions.gather:
-        codes = np.concatenate([encoding.codes(part) for part in parts])
-        if parts[0].weights is not None:
-            given = np.concatenate([part.weights for part in parts if part.weights is not None])
-            own = encoding.own_weights(given)
-        weights = encoding.weights(own, codes)
-    n_classes = len(encoding.classes)
-    data = TrainingSet(source, codes, n_classes, weights, encoding=encoding)
-    return Prepared(data, encoding.classes, encoding.counts, own, found, digests)
-
-
-def _joined(words: Sequence[str]) -> str:
-    return digest(np.frombuffer("".join(words).encode(), np.uint8))
+from polysift.training.preparation import Prepared, prepare
+from polysift.training.target_folds import with_targets
 
 
 @dataclass(frozen=True)
@@ -129,6 +61,10 @@ class Trained:
         What the model was trained on and with (see ``summarise``).
     calibration : Calibration or None
         The calibrator, if probabilities were asked for.
+    columns : TableColumns or None
+        What the columns were found to be; None where an iteration is reported.
+    notes : tuple of str
+        Sentences on the columns.
     """
 
     feature_map: FeatureMap
@@ -137,6 +73,8 @@ class Trained:
     timings: dict[str, float]
     summary: dict[str, Any]
     calibration: Calibration | None = None
+    columns: TableColumns | None = None
+    notes: tuple[str, ...] = ()
 
 
 def train(
@@ -168,14 +106,20 @@ def train(
         context = FitContext(monitor, job.backend)
         try:
             prepared = _surveyed(source, job, context)
+            job = replace(job, spec=replace(job.spec, table=prepared.table))
             warm = None if start is None else start(prepared.classes)
+            folds = _folds(prepared, job)
+            if warm is None:
+                with context.executing(_least_execution(source, job)) as counting:
+                    prepared = with_targets(prepared, folds, job.spec.seed, counting)
             feature_map = _feature_map(source, job, prepared, warm)
             if job.checkpoint is not None:
                 checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, warm))
                 context = replace(context, checkpoint=checkpoint)
-            follow = None if callback is None else callback(feature_map, prepared.classes)
+            fitted_map = feature_map.fitted()
+            follow = None if callback is None else callback(fitted_map, prepared.classes)
             shape = shape_of(source, job, len(prepared.classes), prepared.data.weighted)
-            data, folds = _folded(prepared, job)
+            data = _folded(prepared, folds)
             with context.executing(execution_for(job, shape)) as context:
                 result, scores = solve(
                     context.engine(data, feature_map),
@@ -197,19 +141,36 @@ def train(
     summary = summarise(prepared, job.memory_limit, context)
     summary["expected_memory"] = job.backend.peak_bytes(shape, context.execution)
     classes, timings = prepared.classes, monitor.timings()
-    return Trained(feature_map, classes, result, timings, summary, calibration)
+    return Trained(
+        fitted_map,
+        classes,
+        result,
+        timings,
+        summary,
+        calibration,
+        prepared.columns,
+        prepared.notes,
+    )
 
 
 def _surveyed(source: DataSource, job: Job, context: FitContext) -> Prepared:
     """Survey the rows, within the memory of a fit with two classes."""
-    least = shape_of(source, job, 2, source.has_weights)
-    questions = job.spec.questions(
-        source.n_features, labels=True, digest=job.checkpoint is not None
-    )
     gather = job.backend.gathers or job.calibration is not None
-    questions = replace(questions, gather=gather)
-    with context.executing(job.backend.fit_in(job.memory_limit, least, job.threads)) as surveying:
-        return prepare(source, questions, job.class_weight, surveying)
+
+    def questions(table: bool) -> Questions:
+        spec, digests = replace(job.spec, table=table), job.checkpoint is not None
+        return replace(
+            spec.questions(source.n_features, labels=True, digest=digests), gather=gather
+        )
+
+    with context.executing(_least_execution(source, job)) as surveying:
+        return prepare(source, job.spec, questions, job.class_weight, surveying)
+
+
+def _least_execution(source: DataSource, job: Job) -> Execution:
+    """Return the execution of a pass before the classes are known: that of a fit with two."""
+    least = shape_of(source, job, 2, source.has_weights)
+    return job.backend.fit_in(job.memory_limit, least, job.threads)
 
 
 def _feature_map(
@@ -219,7 +180,7 @@ def _feature_map(
     total_weight = prepared.data.total_weight()
     if warm is None:
         return build_feature_map(job.spec, prepared.found, source.dtype, total_weight)
-    refuse_overflow(warm.feature_map, prepared.found.statistics, source.dtype, total_weight)
+    refuse_overflow(warm.feature_map, prepared.numbers, source.dtype, total_weight)
     return warm.feature_map
 
 
@@ -236,16 +197,22 @@ def summarise(prepared: Prepared, memory_limit: int, context: FitContext) -> dic
         "memory_limit": memory_limit,
         "expected_memory": None,
         "measured_memory": context.monitor.memory(),
+        "columns": column_facts(prepared.columns, prepared.found.levels),
     }
 
 
-def _folded(prepared: Prepared, job: Job) -> tuple[TrainingSet, Round | None]:
-    """Return the rows, and the folds of a calibration, if there is one."""
+def _folds(prepared: Prepared, job: Job) -> Round | None:
+    """Return the folds of a calibration, if there is one."""
     if job.calibration is None:
-        return prepared.data, None
-    folds = stratified_folds(prepared.data.codes, prepared.weights, CALIBRATION_FOLDS)
-    data = replace(prepared.data, fold_parts=folds.fold_parts, n_fold_parts=folds.n_fold_parts)
-    return data, folds
+        return None
+    return stratified_folds(prepared.data.codes, prepared.weights, CALIBRATION_FOLDS)
+
+
+def _folded(prepared: Prepared, folds: Round | None) -> TrainingSet:
+    """Return the rows, divided into the folds of a calibration."""
+    if folds is None:
+        return prepared.data
+    return replace(prepared.data, fold_parts=folds.fold_parts, n_fold_parts=folds.n_fold_parts)
 
 
 def _calibrated(prepared: Prepared, job: Job, folds: Round, scores: FloatArray) -> Calibration:

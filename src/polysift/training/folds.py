@@ -106,8 +106,10 @@ def _splits(
     if isinstance(cv, bool | np.bool_ | str):
         raise ValueError(_invalid_cv(cv))
     rows = np.arange(len(codes))
+    alone = rows[:0]
     if cv is None or isinstance(cv, Real):
         rows = rows if weights is None else np.flatnonzero(weights > 0)
+        rows, alone = _apart(rows, codes)
         splitter = _splitter(5 if cv is None else cv, codes[rows], classes, seed)
     else:
         try:
@@ -120,7 +122,22 @@ def _splits(
     except (TypeError, ValueError) as error:
         raise ValueError(f"cv={cv!r} cannot split these rows: {error}") from None
     m = len(rows)
-    return ((rows[_rows(train, m)], rows[_rows(test, m)]) for train, test in pairs)
+    return (
+        (np.append(rows[_rows(train, m)], alone), rows[_rows(test, m)]) for train, test in pairs
+    )
+
+
+def _apart(rows: IntArray, codes: IntArray) -> tuple[IntArray, IntArray]:
+    """Return rows without those that are the only ones of their class, and these.
+
+    A class can only be learned where its row is in every training part. Where fewer than two
+    classes would be left, none is set apart, and the splitter says why it cannot be.
+    """
+    counts = np.bincount(codes[rows])
+    alone = counts[codes[rows]] == 1
+    if np.count_nonzero(counts > 1) < 2:
+        return rows, rows[:0]
+    return rows[~alone], rows[alone]
 
 
 def _invalid_cv(cv: Any) -> str:
@@ -134,6 +151,7 @@ def _invalid_cv(cv: Any) -> str:
 def _splitter(cv: Any, codes: IntArray, classes: Any, seed: int) -> Any:
     """Return the splitter for a number of folds or the share of a validation part."""
     counts = np.bincount(codes, minlength=len(classes))
+    counts = np.where(counts, counts, len(codes))  # a class of one row is in no test part
     rarest = int(counts.argmin())
     if isinstance(cv, int | np.integer):
         if cv < 2:

@@ -59,6 +59,8 @@ MODEL_PARAMETERS = (
     "class_weight",
     "calibration",
     "gram",
+    "columns",
+    "max_levels",
 )
 """Parameters that must agree to resume from a checkpoint, besides the centers."""
 
@@ -204,7 +206,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None, *, preview: boo
     """
     if seed is None:
         seed = seed_of(estimator)
-    spec = check_map_spec(estimator, source.n_features, seed)
+    spec = check_map_spec(estimator, source, seed)
     parameters = {name: repr(getattr(estimator, name)) for name in MODEL_PARAMETERS}
     given = None if isinstance(spec.centers, str) else digest(spec.centers)
     parameters["centers"] = str(given or spec.centers)

@@ -26,6 +26,9 @@ UNFORESEEN = "is not as save writes it"
 
 Members = list[tuple[str, bytes]]
 
+TABLE = b'"kind": "table"'
+"""What the file of a table's model holds."""
+
 SPECIAL: tuple[Any, ...] = (
     {"$array": "coef_.npy"},
     {"$bytes": "00ff"},
@@ -153,15 +156,24 @@ class ModelTarget(Target):
         require(expected in (None, done.code), f"inspect has status {done.code}: {done.errors}")
 
     def forged_names(self) -> list[str]:
-        """Return the names of ``FORGED``."""
-        return list(FORGED)
+        """Return the names of ``FORGED`` and ``FORGED_TABLES``."""
+        return [*FORGED, *FORGED_TABLES]
 
     def forged(self) -> dict[str, Case]:
         """Return files with a right digest that must be refused, or be harmless."""
-        base = next(data for data in self.seeds if b"FPCClassifierCV" not in data)
+        plain, table = (
+            next(
+                data
+                for data in self.seeds
+                if b"FPCClassifierCV" not in data and (TABLE in data) is own
+            )
+            for own in (False, True)
+        )
+        forged = {name: (plain, *parts) for name, parts in FORGED.items()}
+        forged |= {name: (table, *parts) for name, parts in FORGED_TABLES.items()}
         return {
             name: Case({FILE: with_header(base, change, arrays)}, {"inspect": []})
-            for name, (change, arrays) in FORGED.items()
+            for name, (base, change, arrays) in forged.items()
         }
 
 
@@ -320,3 +332,85 @@ FORGED: dict[str, tuple[Any, dict[str, Any]]] = {
     ),
     "a range of a length that no index has": (_with_param({"$range": [0, 2**70, 1]}), {}),
 }
+
+
+def _with_table(**fields: Any) -> Any:
+    """Return a change of the fields of a table's scaler."""
+
+    def change(header: Any) -> Any:
+        attributes = header["attributes"]
+        return header | {"attributes": attributes | {"scaler_": attributes["scaler_"] | fields}}
+
+    return change
+
+
+def _with_category(**fields: Any) -> Any:
+    """Return a change of the fields of a table's first category."""
+
+    def change(header: Any) -> Any:
+        first, *others = header["attributes"]["scaler_"]["levels"]
+        return _with_table(levels=[first | fields, *others])(header)
+
+    return change
+
+
+def _floats(*values: float, shape: list[int]) -> tuple[str, list[int], bytes]:
+    return "<f8", shape, np.array(values, "<f8").tobytes()
+
+
+def _integers(*values: int) -> tuple[str, list[int], bytes]:
+    return "<i8", [len(values)], np.array(values, "<i8").tobytes()
+
+
+def _kinds(header: Any, *kinds: str) -> Any:
+    described = {"$objects": [[len(kinds)], list(kinds)]}
+    made = _with_table(kinds=list(kinds))(header)
+    return made | {"attributes": made["attributes"] | {"column_kinds_": described}}
+
+
+FORGED_TABLES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "a table of numbers alone whose categories are left": (
+        lambda header: _kinds(header, *["number"] * 9),
+        {},
+    ),
+    "a table whose every column is left out": (lambda header: _kinds(header, *["drop"] * 9), {}),
+    "a table of dates alone": (lambda header: _kinds(header, *["date"] * 9), {}),
+    "kinds with escape sequences": (lambda header: _kinds(header, *["\x1b[2J"] * 9), {}),
+    "a reading that is not known": (_with_table(readings=["exec"] * 9), {}),
+    "a category of another column": (_with_category(column=4), {}),
+    "a category of a column that no table has": (_with_category(column=2**62), {}),
+    "words that are no words": (_with_category(words=[1, 2, 3, 4]), {}),
+    "words of other levels": (_with_category(words=["a", "b", "c", "d"]), {}),
+    "buckets by the thousand": (_with_category(buckets=1000), {}),
+    "buckets that are negative": (_with_category(buckets=-1), {}),
+    "a table of no rows": (
+        lambda header: header,
+        {"scaler_.levels-0-.table.npy": ("<f8", [0, 2**40], b"")},
+    ),
+    "an unknown level that is known": (
+        lambda header: header,
+        {"scaler_.levels-0-.table.npy": _floats(*[1.0] * 20, shape=[5, 4])},
+    ),
+    "codes beyond their table": (
+        lambda header: header,
+        {"scaler_.levels-0-.codes.npy": _integers(0, 1, 2, 2**62)},
+    ),
+    "codes of the unknown level": (
+        lambda header: header,
+        {"scaler_.levels-0-.codes.npy": _integers(4, 4, 4, 4)},
+    ),
+    "indicators of columns that no table has": (
+        lambda header: header,
+        {"scaler_.indicators.npy": _integers(0, 2, 2**62)},
+    ),
+    "shares of missing values that are no shares": (
+        lambda header: header,
+        {"scaler_.missing.npy": _floats(*[2.0] * 9, shape=[9])},
+    ),
+    "numbers of columns that no table has": (
+        lambda header: header,
+        {"scaler_.numbers.npy": _integers(*[99] * 16)},
+    ),
+    "a scaler within its own scaler": (_with_table(affine={"kind": "table"}), {}),
+}
+"""Models of tables: nine columns, the first category of which is the third column."""

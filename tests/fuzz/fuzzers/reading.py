@@ -11,17 +11,27 @@ import numpy as np
 from fuzzers.cases import Case, Finding, require
 
 PARAMETERS = ("delimiter", "column_types", "n_features", "target", "weight", "columns", "drop")
+PARAMETERS += ("missing",)
 """An error names the file, or one of these. A file that asks for more memory than there is may
 raise a MemoryError at once, which names it, too; memory that is taken is found in the child."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """All rows of a file: features (dense, or CSR), labels and weights."""
+    """All rows of a file: features (dense, or CSR), labels and weights, and the features' types."""
 
     X: Any
     labels: Any
     weights: Any
+    types: Any
+    names: Any
+
+    def kind(self, feature: int) -> str:
+        """Return the kind of a feature; "written" for numbers that are not plain."""
+        if self.types is None:
+            return "number"
+        known = self.types[feature]
+        return "written" if known.kind == "number" and known.reading else known.kind
 
 
 def read(case: Case, folder: Path) -> Rows | None:
@@ -64,4 +74,4 @@ def _rows(path: Path, options: dict[str, Any]) -> Rows:
     whole = sp.vstack(X).tocsr() if sp.issparse(X[0]) else np.concatenate(X)
     joined = [np.concatenate(parts) if parts else None for parts in (labels, weights)]
     require(whole.shape == (source.n_rows, source.n_features), f"all rows have shape {whole.shape}")
-    return Rows(whole, *joined)
+    return Rows(whole, *joined, source.types, source.names)

@@ -51,6 +51,8 @@ class CsvTarget(Target):
             ("weight", ("a", 1)),
             ("column_types", ({"y": "string"}, {"a": "bool"}, {"a": "int8"}, {"0": "float32"})),
             ("drop", (["a"], ["b", 0])),
+            ("missing", (["x"], ["-2.5", "true"])),
+            ("columns", ({"a": "category"}, {0: "number"}, {"b": "date"}, {1: "drop"})),
         ):
             if rng.random() < 0.12:
                 options[key] = rng.choice(values)
@@ -106,6 +108,13 @@ def _field(rng: Random, mark: str, strange: float) -> str:
         "x" * 3000,
         '"',
         "true",
+        "2024-02-29",
+        "1969-12-31 23:59+01:00",
+        "$1",
+        "-12 %",
+        '"1,200"',
+        '"5,1"',
+        "?",
     )
     return rng.choice((*odd, *NUMBERS))
 
@@ -119,53 +128,55 @@ def _compressed(rng: Random, name: str, content: bytes) -> tuple[str, bytes]:
 
 
 def _compare_csv(path: Path, rows: Rows, options: dict[str, Any]) -> None:
-    """Raise a finding where pandas reads other numbers in the same table.
+    """Raise a finding where pandas reads other numbers, or other words, in the same table.
 
-    Both must see the same number of rows and no text in the features. They differ by intent in what
-    is missing (which is refused here, and NaN there) and in lines that are blank but for spaces.
+    Both must see the same number of rows. They differ by intent in lines that are blank but for
+    spaces, and in quotation marks inside of fields.
     """
     try:
         import pandas
     except ImportError:
         return
-    from polysift.data.csv_files import MISSING, inspect_csv
+    from polysift.data.csv_layout import inspect_csv
+    from polysift.data.kinds import MISSING_WORDS, level_of, plain_word
 
-    if "column_types" in options or "drop" in options:
+    if {"column_types", "columns", "drop", "missing"} & options.keys():
         return
     table = inspect_csv(path, options.get("header"), options.get("delimiter"))
     exact = {} if int(pandas.__version__.split(".")[0]) > 2 else {"float_precision": "round_trip"}
+    common = {
+        "sep": table.delimiter,
+        "header": None if table.names is None else 0,
+        "index_col": False,
+        "keep_default_na": False,
+        "encoding": "utf-8-sig",
+        "low_memory": False,
+        "on_bad_lines": "error",
+    }
+    numeric = {"na_values": list(MISSING_WORDS), "skipinitialspace": True, **exact}
     try:
-        frame = pandas.read_csv(
-            path,
-            sep=table.delimiter,
-            header=None if table.names is None else 0,
-            index_col=False,
-            keep_default_na=False,
-            na_values=list(MISSING),
-            skipinitialspace=True,
-            encoding="utf-8-sig",
-            low_memory=False,
-            on_bad_lines="error",
-            **exact,
-        )
+        numbers = pandas.read_csv(path, **common, **numeric)
+        texts = pandas.read_csv(path, **common, dtype=str)
+        quoted = any(text.str.contains('"').any() for _, text in texts.items())
     except (ValueError, OSError, OverflowError, EOFError):  # ParserError is a ValueError
         return
-    roles = [options.get("target"), options.get("weight")]
+    roles = [options.get(role) for role in ("target", "weight")]
     used = {table.find(role) for role in roles if role is not None}
-    kept = [j for j in range(frame.shape[1]) if j not in used]
-    theirs = frame.iloc[:, kept]
-    numeric = all(kind.kind in "iuf" for kind in theirs.dtypes if hasattr(kind, "kind"))
-    if theirs.shape != rows.X.shape or not numeric:
+    kept = [j for j in range(numbers.shape[1]) if j not in used]
+    kept = kept[len(kept) - rows.X.shape[1] :]  # an index is left out
+    if (len(numbers), len(kept)) != rows.X.shape or len(texts) != len(numbers) or quoted:
         return
-    values = theirs.to_numpy(dtype=float)
-    if not np.array_equal(values, rows.X, equal_nan=True):
-        raise Finding(f"pandas reads other numbers: {_difference(values, rows.X)}")
-
-
-def _difference(theirs: Any, ours: Any) -> str:
-    places = np.argwhere((theirs != ours) & ~(np.isnan(theirs) & np.isnan(ours)))
-    i, j = places[0]
-    return f"row {i}, column {j}: {theirs[i, j]!r} there, {ours[i, j]!r} here"
+    for k, j in enumerate(kept):
+        theirs, kind = numbers.iloc[:, j], rows.kind(k)
+        if kind == "number" and getattr(theirs.dtype, "kind", "O") in "iuf":
+            found = theirs.to_numpy(dtype=float)
+        elif kind == "category":
+            words = map(plain_word, texts.iloc[:, j])
+            found = np.array([np.nan if word is None else level_of(word) for word in words])
+        else:
+            continue
+        if not np.array_equal(found, rows.X[:, k], equal_nan=True):
+            raise Finding(f"pandas reads another column {j}: {found} there, {rows.X[:, k]} here")
 
 
 class LibsvmTarget(Target):

@@ -1,0 +1,112 @@
+"""Raw tables against the same classifier behind scikit-learn's encoders.
+
+``FPCClassifier(random_state=0)`` is fitted to frames as they are, and to what a pipeline of
+scikit-learn makes of them: numbers by ``SimpleImputer`` with indicators, categories by
+``OneHotEncoder``, those of more than 100 levels by ``TargetEncoder``, dates as seconds; there also
+with ``scaler="standard"``, which is close to how the columns of a table are scaled. Three quarters
+of the rows, of at most 20,000, are for training, the others for testing; the time is that of
+fitting and predicting. The tables are read from the folder "tables" of the folder that
+POLYSIFT_DATA names; the column "target" is what is to be predicted. Prints the table of
+docs/tables.md.
+
+Usage: python benchmarks/raw_tables.py [--splits 3] [--only loans,flights]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import warnings
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import make_column_transformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, TargetEncoder
+
+from polysift import FPCClassifier
+
+ROWS, MOST_LEVELS, MIN_FREQUENCY = 20_000, 100, 10
+
+
+def as_seconds(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return dates, which may be text, as seconds."""
+    dates = frame.apply(pd.to_datetime, utc=True)
+    return (dates - pd.Timestamp(0, tz="UTC")).apply(lambda column: column.dt.total_seconds())
+
+
+def pipeline(frame: pd.DataFrame, dates: list[str], scaler: str) -> object:
+    """Return encoders by the columns of the training rows, and the classifier behind them."""
+    kinds: dict[str, list[str]] = {"number": [], "few": [], "many": []}
+    for name in frame.columns.drop(dates):
+        if pd.api.types.is_numeric_dtype(frame[name]):
+            kinds["number"].append(name)
+        else:
+            kinds["few" if frame[name].nunique() <= MOST_LEVELS else "many"].append(name)
+    impute = SimpleImputer(add_indicator=True)
+    one_hot = OneHotEncoder(
+        min_frequency=MIN_FREQUENCY, handle_unknown="ignore", sparse_output=False
+    )
+    encode = make_column_transformer(
+        (impute, kinds["number"]),
+        (one_hot, kinds["few"]),
+        (TargetEncoder(random_state=0), kinds["many"]),
+        (make_pipeline(FunctionTransformer(as_seconds), impute), dates),
+    )
+    return make_pipeline(encode, FPCClassifier(scaler=scaler, random_state=0))
+
+
+def measure(model, frame: pd.DataFrame, y: np.ndarray, train, test) -> tuple[float, float]:
+    began = perf_counter()
+    right = model.fit(frame.iloc[train], y[train]).predict(frame.iloc[test]) == y[test]
+    return 100 * float(np.mean(right)), perf_counter() - began
+
+
+def compare(path: Path, splits: int) -> list[str]:
+    """Return the line of a table."""
+    whole = pd.read_parquet(path)
+    found = []
+    for seed in range(splits):
+        frame = whole.iloc[np.random.default_rng(seed).permutation(len(whole))[:ROWS]].copy()
+        y = frame.pop("target").astype(str).to_numpy()
+        train, test = np.split(np.arange(len(y)), [3 * len(y) // 4])
+        raw = FPCClassifier(random_state=0)
+        ours = measure(raw, frame, y, train, test)
+        dates = [
+            name for name, kind in zip(frame, raw.column_kinds_, strict=True) if kind == "date"
+        ]
+        encoded = [
+            measure(pipeline(frame.iloc[train], dates, scaler), frame, y, train, test)
+            for scaler in ("minmax", "standard")
+        ]
+        found.append([ours, *encoded])
+    mean, deviation = np.mean(found, axis=0), np.std(found, axis=0)
+    cells = [f"{a:.2f} ± {b:.2f}" for a, b in zip(mean[:, 0], deviation[:, 0], strict=True)]
+    times = [f"{seconds:.2f}" for seconds in mean[:2, 1]]
+    return [path.stem, f"{len(y):,} x {frame.shape[1]}", *cells, *times]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--only", default="", help="tables, by commas; else all")
+    options = parser.parse_args()
+    if "POLYSIFT_DATA" not in os.environ:
+        sys.exit("Set POLYSIFT_DATA to the folder of the data sets (tables/loans.parquet, ...).")
+    warnings.simplefilter("ignore")  # rho is at its floor
+    folder = Path(os.environ["POLYSIFT_DATA"]) / "tables"
+    wanted = options.only.split(",") if options.only else None
+    heads = ["table", "rows x columns", "raw (%)", "encoded (%)", "encoded, standard (%)"]
+    heads += ["raw (s)", "encoded (s)"]
+    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    for path in sorted(folder.glob("*.parquet")):
+        if wanted is None or path.stem in wanted:
+            print(f"| {' | '.join(compare(path, options.splits))} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Units of Arrow tables as a source, of one file or several, and Arrow IPC files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from polysift.data.arrow import ArrowSource, Unit, load_pyarrow, table_units
+from polysift.data.checks import decoding
+from polysift.data.columns import resolve_names, resolve_types
+from polysift.data.formats import OpenOptions
+from polysift.data.locations import FoundFiles
+from polysift.data.source import DataSource
+from polysift.data.tables import is_arrow_text
+
+PANDAS_INDEX = re.compile(r"__index_level_[0-9]+__")
+"""The names that pandas gives the columns of an index in a file."""
+
+
+def open_ipc(found: FoundFiles, options: OpenOptions) -> DataSource:
+    """Return Arrow IPC files (or streams) of equal columns as one source."""
+    load_pyarrow()
+
+    def opened(path: str) -> tuple[list[Unit], Any]:
+        with decoding(f"{path} is not a readable Arrow IPC file"):
+            return ipc_units(path)
+
+    return joined_source(found.names, map(opened, found.names), options)
+
+
+def joined_source(
+    names: Sequence[str], files: Iterable[tuple[list[Unit], Any]], options: OpenOptions
+) -> DataSource:
+    """Return files of equal columns, each as its units and its schema, as one source."""
+    units: list[Unit] = []
+    schema = None
+    for name, (more, present) in zip(names, files, strict=True):
+        if schema is not None and columns_of_schema(present) != columns_of_schema(schema):
+            raise ValueError(schema_difference(names[0], schema, name, present))
+        schema = schema or present
+        units += more
+    if not units and schema is not None:  # messages name the file all the same
+        units = table_units(schema.empty_table(), names[0])
+    return arrow_source(units, schema, options)
+
+
+def columns_of_schema(schema: Any) -> list[tuple[str, str]]:
+    """Return the names and types of columns."""
+    return [(field.name, str(field.type)) for field in schema]
+
+
+def schema_difference(first: str, one: Any, path: str, other: Any) -> str:
+    """Return the message that says how the schemas of two files differ."""
+    for name in [*one.names, *other.names]:
+        a = str(one.field(name).type) if name in one.names else "absent"
+        b = str(other.field(name).type) if name in other.names else "absent"
+        if a != b:
+            return (
+                f"The files differ in column {name!r}: {a} in {first}, {b} in {path}. Write them "
+                "with the same columns and types."
+            )
+    return f"The files have their columns in different orders: {first} and {path}."
+
+
+def ipc_units(path: str) -> tuple[list[Unit], Any]:
+    """Return one unit per record batch of an Arrow IPC file (or stream), and its schema."""
+    import pyarrow as pa
+
+    mapped = pa.memory_map(path)
+    try:
+        reader = pa.ipc.open_file(mapped)
+    except pa.ArrowInvalid:  # the streaming format: no index, so its batches are listed once
+        mapped.seek(0)
+        table = pa.ipc.open_stream(mapped).read_all()
+        return table_units(table, path), table.schema
+    units, first = [], 0
+    for i in range(reader.num_record_batches):
+        rows = reader.get_batch(i).num_rows
+        units.append(Unit(rows, path, first, _batch_loader(reader, i), resident=True))
+        first += rows
+    return units or table_units(reader.schema.empty_table(), path), reader.schema
+
+
+def _batch_loader(reader: Any, i: int) -> Callable[[list[str]], Any]:
+    def load(columns: list[str]) -> Any:
+        import pyarrow as pa
+
+        return pa.Table.from_batches([reader.get_batch(i)]).select(columns)
+
+    return load
+
+
+def _load_without(
+    load: Callable[[list[str]], Any],
+    missing: tuple[str, ...],
+    features: tuple[str, ...],
+    columns: list[str],
+) -> Any:
+    """Load columns of a unit; words of features that stand for missing values become null."""
+    pa = load_pyarrow("compute")
+    table, absent = load(columns), pa.array(missing, pa.string())
+    for position, name in enumerate(table.column_names):
+        column = table.column(position)
+        if name not in features or not is_arrow_text(column.type):
+            continue
+        words = column.cast(pa.string())
+        listed = pa.compute.is_in(pa.compute.utf8_trim_whitespace(words), absent)
+        table = table.set_column(position, name, pa.compute.if_else(listed, None, words))
+    return table
+
+
+def arrow_source(units: list[Unit], schema: Any, options: OpenOptions) -> DataSource:
+    """Return the source of units whose columns have the given roles and types."""
+    where = units[0].file if units else "the data"
+    with decoding(f"{where} has columns whose names cannot be read"):
+        names = schema.names
+    features, target, weight = resolve_names(names, where, options.roles)
+    indexes = []
+    if options.roles.columns is None and not options.types:
+        indexes = [name for name in features if PANDAS_INDEX.fullmatch(name)]
+    kept = [name for name in features if name not in indexes] or features
+    if options.missing:
+        units = [
+            replace(unit, load=partial(_load_without, unit.load, options.missing, tuple(kept)))
+            for unit in units
+        ]
+    source = ArrowSource(units, schema, kept, target, weight)
+    source.indexes = tuple(indexes)
+    return source.retyped(resolve_types(options.types, names, kept, where))

@@ -1,0 +1,213 @@
+"""Text cells: how the words of a column are read, as categories, dates or numbers.
+
+A column of text is a category, unless every word of it that is not missing is a date in ISO format
+(then it is a date), or a number as people write them (``data.written_numbers``). What can be read
+in two ways is refused when it is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Sequence
+from datetime import UTC, datetime
+
+import numpy as np
+
+from polysift.data.kinds import (
+    CATEGORY,
+    DATE,
+    NUMBER,
+    ColumnType,
+    is_missing,
+    levels_of,
+    plain_word,
+)
+from polysift.data.written_numbers import (
+    AMBIGUOUS,
+    COMMA,
+    NUMBER_READINGS,
+    POINT,
+    THOUSANDS,
+    has_comma,
+    is_plain_number,
+    number_readings,
+    shown_reading,
+    written_number,
+)
+from polysift.runtime.types import FloatArray
+
+ISO = "iso"
+"""The reading of dates in ISO format."""
+
+ISO_DATE = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?\s?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
+)
+
+READINGS = ("", ISO, *NUMBER_READINGS)
+"""How text is read (``ColumnType.reading``): as it is, as dates in ISO format, or as numbers."""
+
+
+class UnreadableWordError(ValueError):
+    """A word that is not what its column is.
+
+    Attributes
+    ----------
+    word : str
+        The word.
+    """
+
+    def __init__(self, word: str, expected: str) -> None:
+        self.word = word
+        super().__init__(f"{word!r}, which cannot be read as {expected}")
+
+
+class AmbiguousWordError(UnreadableWordError):
+    """A word that can be read in two ways, as all of its column can."""
+
+    def __init__(self, word: str, unit: str) -> None:
+        self.word = word
+        thousands, comma = (written_number(word, f"{style} {unit}") for style in (THOUSANDS, COMMA))
+        ValueError.__init__(
+            self,
+            f"{word!r}, which is {thousands:.15g} if the comma is between thousands and "
+            f"{comma:.15g} if it is a decimal comma, and no other value of the column tells which",
+        )
+
+
+class WordEvidence:
+    """What all words of a column may be, gathered part by part."""
+
+    def __init__(self) -> None:
+        self._possible: frozenset[str] | None = None  # None before the first word
+        self._commas = self._marked = False
+
+    @property
+    def empty(self) -> bool:
+        """Whether all words so far are missing."""
+        return self._possible is None
+
+    @property
+    def settled(self) -> bool:
+        """Whether further words cannot change that it is a category."""
+        return self._possible is not None and not self._possible
+
+    def add(self, words: Iterable[str | None]) -> None:
+        """Take further words into account; None stands for a missing one."""
+        for word in words:
+            if self.settled:
+                return
+            if word is None:
+                continue
+            if is_missing(word):
+                # Numbers are text in memory because of such a word, as ``?`` for pandas.
+                self._marked |= bool(word.strip())
+                continue
+            here = _readings(word)
+            self._possible = here if self._possible is None else self._possible & here
+            self._commas |= has_comma(word)
+
+    def decide(self) -> ColumnType:
+        """Return the type of a column of text with these words."""
+        possible = self._possible or frozenset()
+        if ISO in possible:
+            return ColumnType(DATE, reading=ISO)
+        if not possible:
+            return ColumnType(CATEGORY)
+        unit = next(iter(possible)).partition(" ")[2]
+        if self._commas:
+            styles = [s for s in (THOUSANDS, COMMA) if f"{s} {unit}".rstrip() in possible]
+            style = styles[0] if len(styles) == 1 else AMBIGUOUS
+        else:
+            style = POINT
+            if POINT not in {reading.partition(" ")[0] for reading in possible}:
+                return ColumnType(CATEGORY)  # 1.200.000 alone may be a version, too
+        if style == POINT and not (unit or self._marked):
+            return ColumnType(CATEGORY)  # numbers that somebody stores as text, such as codes
+        return ColumnType(NUMBER, reading=f"{style} {unit}".rstrip())
+
+
+def is_ambiguous(column: ColumnType | None) -> bool:
+    """Return whether the words of a column can be read in two ways."""
+    return column is not None and column.reading.startswith(AMBIGUOUS)
+
+
+def infer_words(words: Iterable[str | None]) -> ColumnType:
+    """Return the type of a column of text with these words."""
+    evidence = WordEvidence()
+    evidence.add(words)
+    return evidence.decide()
+
+
+def read_words(words: Collection[str | None], column: ColumnType) -> FloatArray:
+    """Return words as the numbers of a block, or raise an ``UnreadableWordError``."""
+    if column.kind == CATEGORY:
+        return levels_of(map(plain_word, words))
+    if column.kind == DATE:
+        read = _seconds
+    else:
+
+        def read(word: str) -> float:
+            return _number(word, column.reading)
+
+    return np.array(
+        [np.nan if word is None or is_missing(word) else read(word) for word in words], dtype=float
+    )
+
+
+def reading_notes(types: Sequence[ColumnType], names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the sentences on columns of text that are read as numbers, unasked."""
+    notes = []
+    for position, column in enumerate(types):
+        written = column.kind == NUMBER and column.reading and not is_ambiguous(column)
+        if not written or column.asked:
+            continue
+        key = position if names is None else names[position]
+        notes.append(
+            f"Column {key!r} is read as {shown_reading(column.reading)}; to read it as words, pass "
+            f"columns={{{key!r}: 'category'}}."
+        )
+    return tuple(notes)
+
+
+def is_iso_date(word: str) -> bool:
+    """Return whether text is a date in ISO format, with a time of day or without."""
+    if not ISO_DATE.fullmatch(word.strip()):
+        return False
+    try:
+        _seconds(word)
+    except UnreadableWordError:
+        return False
+    return True
+
+
+def _readings(word: str) -> frozenset[str]:
+    return frozenset((ISO,)) if is_iso_date(word) else number_readings(word)
+
+
+def _seconds(word: str) -> float:
+    """Return a date as seconds since 1970; without a zone it is taken as UTC."""
+    try:
+        found = datetime.fromisoformat(word.strip())
+    except ValueError:
+        raise UnreadableWordError(word, "a date such as 2024-01-31 or 2024-01-31 08:30") from None
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    return found.timestamp()
+
+
+def _number(word: str, reading: str) -> float:
+    """Return a number in a reading; without one it is written as programs do."""
+    if not reading:
+        if is_plain_number(word):
+            return float(word)
+        raise UnreadableWordError(word, "a number")
+    if reading.startswith(AMBIGUOUS):
+        unit = reading.removeprefix(AMBIGUOUS).strip()
+        if has_comma(word):
+            raise AmbiguousWordError(word, unit)
+        reading = f"{THOUSANDS} {unit}".rstrip()
+    value = written_number(word, reading)
+    if value is None:
+        raise UnreadableWordError(word, shown_reading(reading))
+    return value

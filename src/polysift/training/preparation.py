@@ -1,0 +1,192 @@
+"""What is done before a fit or a search: the survey, the labels, and what the columns are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from polysift.data.labels import find_encoding
+from polysift.data.source import DataSource, TrainingSet
+from polysift.engine.backend import FitContext
+from polysift.features.columns import (
+    CONSTANT,
+    LEFT_OUT,
+    TableColumns,
+    column_notes,
+    find_columns,
+)
+from polysift.features.feature_map import MapSpec
+from polysift.features.leakage import deciding_columns, sampled_share
+from polysift.features.statistics import ColumnStatistics
+from polysift.features.survey import Questions, Survey
+from polysift.features.tables import restricted
+from polysift.runtime.checkpoints import digest
+from polysift.runtime.types import FloatArray
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The results of the first pass: labels, weights, and the statistics for feature maps.
+
+    Attributes
+    ----------
+    data : TrainingSet
+        The rows, weighted also by their classes.
+    classes : ndarray
+        The classes.
+    counts : ndarray of shape (classes,)
+        The sum of the rows' own weights in each class.
+    weights : ndarray of shape (m,) or None
+        The rows' own weights, if any, and if they were gathered: multiplicities, or relative to
+        the mean over all rows, which is thus the same for every fold.
+    found : Survey
+        The results of the survey, without the labels.
+    digests : tuple of str
+        Digests of the labels and, if any, of the weights, if a checkpoint needs them.
+    columns : TableColumns
+        What the columns are found to be.
+    numbers : ColumnStatistics
+        The statistics of all numbers of the rows, also of columns that are left out.
+    table : bool
+        Whether the rows were surveyed as those of a table.
+    notes : tuple of str
+        Sentences on columns: how they were read, which are left out, which look like leakage.
+    """
+
+    data: TrainingSet
+    classes: Any
+    counts: FloatArray
+    weights: FloatArray | None
+    found: Survey
+    digests: tuple[str, ...]
+    columns: TableColumns
+    numbers: ColumnStatistics
+    table: bool
+    notes: tuple[str, ...] = ()
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Return plain values and digests by which a checkpoint recognises the data."""
+        source = self.data.source
+        return {
+            "rows": source.n_rows,
+            "features": source.n_features,
+            "dtype": str(source.dtype),
+            "data": digest(*self.found.digests),
+            "labels": self.digests[0],
+            "weights": self.digests[1] if len(self.digests) > 1 else None,
+        }
+
+
+def prepare(
+    source: DataSource,
+    spec: MapSpec,
+    questions: Callable[[bool], Questions],
+    class_weight: Any,
+    context: FitContext,
+) -> Prepared:
+    """Survey the rows, encode their labels, and find what the columns are.
+
+    Parameters
+    ----------
+    source : DataSource
+        The rows.
+    spec : MapSpec
+        Whether the rows are those of a table, as far as types say, and the most levels.
+    questions : callable
+        Takes whether the rows are those of a table, returns what the survey must collect.
+    class_weight : dict, "balanced" or None
+        The weights of the classes.
+    context : FitContext
+        The backend, threads and progress.
+    """
+
+    def surveyed(table: bool, labels: bool = True) -> Survey:
+        share = sampled_share(source) if labels else 0.0
+        asked = replace(questions(table), labels=labels, sampled=share)
+        return context.backend.survey(source, asked, context.pool, context.monitor)
+
+    found = surveyed(spec.table)
+    parts, found.labels = found.labels, []
+    sample, found.sample = found.sample, []
+    encoding = find_encoding(parts, class_weight, source.target)
+    digests = tuple(_joined(words) for words in zip(*(part.digests for part in parts), strict=True))
+    codes, own, weights = np.empty(0, np.int8), None, None
+    if questions(spec.table).gather:
+        codes = np.concatenate([encoding.codes(part) for part in parts])
+        if parts[0].weights is not None:
+            given = np.concatenate([part.weights for part in parts if part.weights is not None])
+            own = encoding.own_weights(given)
+        weights = encoding.weights(own, codes)
+    known = columns_of(
+        source, spec, found, lambda: surveyed(True, False), whole=encoding.unit == 1.0
+    )
+    data = TrainingSet(source, codes, len(encoding.classes), weights, encoding=encoding)
+    deciding = deciding_columns(sample, encoding, known.columns)
+    notes = (*source.notes, *column_notes(known.columns, source.names, deciding))
+    for note in notes:
+        context.monitor.say(note)
+    return Prepared(
+        data,
+        encoding.classes,
+        encoding.counts,
+        own,
+        digests=digests,
+        notes=notes,
+        **vars(known),
+    )
+
+
+@dataclass(frozen=True)
+class Surveyed:
+    """A survey, and what it says of the columns; see ``Prepared`` for the attributes."""
+
+    found: Survey
+    columns: TableColumns
+    numbers: ColumnStatistics
+    table: bool
+
+
+def columns_of(
+    source: DataSource,
+    spec: MapSpec,
+    found: Survey,
+    survey_as_table: Callable[[], Survey],
+    *,
+    whole: bool = True,
+) -> Surveyed:
+    """Find what the columns of surveyed rows are.
+
+    Rows that were surveyed as plain numbers, and have missing values, are surveyed once more.
+
+    Parameters
+    ----------
+    source : DataSource
+        The rows.
+    spec : MapSpec
+        Whether they were surveyed as those of a table, and the most levels.
+    found : Survey
+        What was found.
+    survey_as_table : callable
+        Surveys them once more, as the rows of a table.
+    whole : bool
+        Whether weights are multiplicities.
+    """
+    named, table = source.names is not None, spec.table
+    columns = find_columns(
+        source.types, named, source.n_rows, found, whole=whole, max_levels=spec.max_levels
+    )
+    if not (columns.plain or table):
+        table, digests = True, found.digests
+        found = survey_as_table()
+        found.digests = digests
+    numbers = found.statistics
+    if table or not set(columns.kinds) & {*LEFT_OUT} <= {CONSTANT}:
+        found = replace(restricted(found, columns), columns=columns)
+    return Surveyed(found, columns, numbers, table)
+
+
+def _joined(words: Sequence[str]) -> str:
+    return digest(np.frombuffer("".join(words).encode(), np.uint8))

@@ -1,0 +1,148 @@
+"""Rows whose categories of many levels are told apart by fold, so that labels can stand for them.
+
+A row is encoded by the labels of rows in other folds (``features.level_columns.target_column``):
+here the level of such a category is replaced by a code of the level and the row's fold.
+The folds are those of a search or a calibration, so that the rows of a fold are encoded, and
+scored, without their labels. A plain fit divides the rows by a hash of their content, which
+depends neither on their order nor on repetition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from polysift.data.source import DataSource
+from polysift.engine.backend import FitContext
+from polysift.features.centers import hash_rows
+from polysift.features.level_columns import fold_codes
+from polysift.features.survey import Questions
+from polysift.runtime.parallel import Span
+from polysift.runtime.types import FloatArray, IntArray
+from polysift.training.folds import Round
+from polysift.training.preparation import Prepared
+
+HASHED_FOLDS = 5
+"""The folds into which rows are divided that are in no test part, or of a plain fit."""
+
+
+class FoldedSource(DataSource):
+    """A source whose categories of many levels are told apart by the fold of the row.
+
+    Parameters
+    ----------
+    source : DataSource
+        The rows.
+    levels : mapping of int to ndarray
+        The columns that are told apart, and their levels, ascending.
+    folds : ndarray of shape (m,) or None
+        The fold of each row, 0 to ``n_given`` - 1, or anything else for a row that a hash assigns
+        to one of the folds beyond; None leaves all to the hash.
+    n_given : int
+        The number of folds that are given.
+    seed : int
+        The seed of the hash.
+    """
+
+    def __init__(
+        self,
+        source: DataSource,
+        levels: Mapping[int, FloatArray],
+        folds: IntArray | None,
+        n_given: int,
+        seed: int,
+    ) -> None:
+        self._source, self._levels, self._seed = source, dict(levels), seed
+        self._folds, self._n_given = folds, n_given
+        for name in (
+            *("n_rows", "n_features", "dtype", "names", "has_labels", "has_weights", "sparse"),
+            *(
+                "target",
+                "origin",
+                "disk",
+                "unit_bytes",
+                "first_unit",
+                "first_row",
+                "types",
+                "notes",
+            ),
+        ):
+            setattr(self, name, getattr(source, name))
+
+    @property
+    def n_folds(self) -> int:
+        """The number of folds, those of the hash included."""
+        return self._n_given + HASHED_FOLDS
+
+    def stream(self, spans: Iterable[Span]) -> Iterator[Any]:
+        """Yield each span with its part."""
+        spans = list(spans)
+        yield from zip(spans, self._source.stream(spans), strict=True)
+
+    def rows(self, part: Any) -> FloatArray:
+        """Return the rows of a part, with the levels of their folds."""
+        (start, stop), inner = part
+        block = np.array(self._source.rows(inner), dtype=float)
+        folds = (hash_rows(block, self._seed) % np.uint64(HASHED_FOLDS)).astype(int)
+        folds += self._n_given
+        if self._folds is not None:
+            given = self._folds[start:stop]
+            folds = np.where((given >= 0) & (given < self._n_given), given, folds)
+        for column, levels in self._levels.items():
+            block[:, column] = fold_codes(block[:, column], levels, folds)
+        return block
+
+    def labels(self, part: Any) -> np.ndarray[Any, Any]:
+        """Return the labels of a part."""
+        return self._source.labels(part[1])
+
+    def weights(self, part: Any) -> FloatArray | None:
+        """Return the weights of a part."""
+        return self._source.weights(part[1])
+
+    def select(self, names: Sequence[str]) -> DataSource:
+        """Refuse: the columns are chosen before."""
+        raise NotImplementedError("columns are selected before folds are told apart")
+
+    def cut(self, spans: list[Span]) -> DataSource:
+        """Return the rows of adjacent shards as a source of their own."""
+        folds = None if self._folds is None else self._folds[spans[0][0] : spans[-1][1]]
+        inner = self._source.cut(spans)
+        return FoldedSource(inner, self._levels, folds, self._n_given, self._seed)
+
+    def shards(self) -> list[Span]:
+        """Return the shards of the rows."""
+        return self._source.shards()
+
+    def place(self, row: int) -> str:
+        """Return the label of a row in messages."""
+        return self._source.place(row)
+
+
+def with_targets(
+    prepared: Prepared, folds: Round | None, seed: int, context: FitContext
+) -> Prepared:
+    """Count the levels of categories that labels stand for, by fold and class, in one more pass."""
+    columns, data = prepared.found.columns, prepared.data
+    if columns is None or not columns.to_encode:
+        return prepared
+    levels = {j: prepared.found.levels[j].levels for j in columns.to_encode}
+    fold_parts, n_given = (None, 0) if folds is None else (folds.fold_parts, folds.n_splits)
+    source = FoldedSource(data.source, levels, fold_parts, n_given, seed)
+    questions = Questions(
+        labels=False,
+        digest=False,
+        quantiles=False,
+        scheme="given",
+        n_centers=0,
+        seed=seed,
+        by_class=columns.to_encode,
+        encoding=data.encoding,
+    )
+    counted = context.backend.survey(source, questions, context.pool, context.monitor)
+    encoded = {j: (counted.levels[j], source.n_folds) for j in columns.to_encode}
+    found = replace(prepared.found, columns=replace(columns, encoded=encoded))
+    return replace(prepared, data=replace(data, source=source), found=found)
