@@ -104,7 +104,9 @@ class ShardFeatures:
     def _gram_features(self, X: Block) -> FloatArray:
         """Return the features of many rows in float64, computed in blocks that fit the cache."""
         A = self._work.array("A", (X.shape[0], self._map.n_centers), float)
-        for lo, hi in block_spans((0, X.shape[0]), self._block_rows):
+        # The compiled loops make blocks of their own, of rows that are scaled at once.
+        limit = self._block_rows if self._compiled is None else self._compiled.max_rows
+        for lo, hi in block_spans((0, X.shape[0]), limit):
             if self._dtype == A.dtype:
                 self._block_features(X[lo:hi], A[lo:hi])
             else:

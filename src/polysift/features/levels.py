@@ -26,6 +26,9 @@ MAX_ROW_NUMBER_GAP = 50.0
 
 LEVELS_IN_HASH = 2.0**53
 
+MAX_RANGE_PER_VALUE = 8.0
+"""Values are counted without sorting where their range is at most so many times their number."""
+
 
 @dataclass(frozen=True)
 class LevelCounts:
@@ -116,8 +119,7 @@ def count_levels(
         levels, rows = np.unique(values[present], return_counts=True)
         totals = rows[:, np.newaxis].astype(float)
         return _named(LevelCounts(levels, totals, rows, present=total).capped(), words)
-    levels, at = np.unique(values[present], return_inverse=True)
-    at = at.reshape(-1)
+    levels, at = _distinct(values[present])
     rows = np.bincount(at, minlength=len(levels))
     if classes is None:
         totals = np.bincount(at, w, len(levels))[:, np.newaxis]
@@ -125,6 +127,20 @@ def count_levels(
     codes, n_classes = classes
     flat = np.bincount(at * n_classes + codes[present], w, len(levels) * n_classes)
     return LevelCounts(levels, flat.reshape(len(levels), n_classes), rows, present=total)
+
+
+def _distinct(values: FloatArray) -> tuple[FloatArray, IntArray]:
+    """Return distinct values, ascending, and the position of each value among them.
+
+    Whole numbers of a small range, as codes of levels and folds are, need no sorting.
+    """
+    span = values.max() - values.min() + 1.0 if len(values) else np.inf
+    if span > MAX_RANGE_PER_VALUE * len(values):
+        distinct, at = np.unique(values, return_inverse=True)
+        return distinct, at.reshape(-1)
+    offsets = (values - values.min()).astype(np.int64)
+    there = np.bincount(offsets, minlength=int(span)) > 0
+    return values.min() + np.flatnonzero(there), (np.cumsum(there) - 1)[offsets]
 
 
 def _named(counted: LevelCounts, words: Words | None) -> LevelCounts:
