@@ -26,7 +26,8 @@ from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import Partition, cut_into_partitions, partition_sizes
 from polysift.cluster.scheduler import Scheduler
 from polysift.cluster.tasks import survey_partition
-from polysift.data.source import ArraySource, TrainingSet
+from polysift.data.source import ArraySource
+from polysift.data.training_set import TrainingSet
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
 from polysift.engine.row_updates import AdmmUpdate

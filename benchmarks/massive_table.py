@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from common import train
 
-ROW_GROUP = 100_000
+ROW_GROUP = 50_000
 
 
 def as_numbers(table: pa.Table) -> pa.Table:

@@ -28,7 +28,8 @@ from scipy.linalg import eigh
 
 from common import load
 from polysift import FPCClassifier, PolynomialKernelMap
-from polysift.data.source import ArraySource, TrainingSet
+from polysift.data.source import ArraySource
+from polysift.data.training_set import TrainingSet
 from polysift.engine import sampling, shards
 from polysift.engine.backend import LOCAL, FitContext
 from polysift.engine.local import LocalEngine

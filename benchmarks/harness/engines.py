@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.kernels import has_kernels
-from polysift.data.source import ArraySource, TrainingSet
+from polysift.data.source import ArraySource
+from polysift.data.training_set import TrainingSet
 from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem

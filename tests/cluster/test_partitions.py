@@ -14,7 +14,8 @@ from polysift import open_data
 from polysift.cluster.partitions import cut_into_partitions, partition_sizes
 from polysift.cluster.tasks import Keep, RowLabels, Sweep, TaskContext, advance, gram
 from polysift.data.labels import find_encoding, label_part
-from polysift.data.source import ArraySource, TrainingSet
+from polysift.data.source import ArraySource
+from polysift.data.training_set import TrainingSet
 from polysift.engine.budget import Execution
 from polysift.engine.problems import Problem
 from polysift.engine.row_updates import AdmmUpdate

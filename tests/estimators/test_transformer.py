@@ -38,7 +38,8 @@ def test_any_linear_model_can_sit_on_it(rng):
     linear = LogisticRegression(C=1e4, max_iter=10_000)
     assert linear.fit(X, y).score(X, y) < 0.9
     model = make_pipeline(
-        PolynomialKernelMap(5, scaler="standard"), LogisticRegression(max_iter=1000)
+        PolynomialKernelMap(5, scaler="standard", random_state=0),
+        LogisticRegression(max_iter=10_000),
     )
     assert model.fit(X, y).score(X, y) > 0.95
 

@@ -16,7 +16,8 @@ from polysift import FPCClassifier, FPCClassifierCV
 from polysift.cluster.engine import ClusterEngine
 from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import cut_into_partitions
-from polysift.data.source import ArraySource, TrainingSet
+from polysift.data.source import ArraySource
+from polysift.data.training_set import TrainingSet
 from polysift.engine import budget, compiled
 from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine

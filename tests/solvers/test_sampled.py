@@ -14,7 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from clusters import K, M, N, Shaky, engines, equal
 from oracles import kernel, lp_optimum
 from polysift import FPCClassifier, load, save
-from polysift.data.source import ArraySource, TrainingSet
+from polysift.data.source import ArraySource
+from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import LOCAL, FitContext
 from polysift.engine.budget import Execution, Shape, peak_bytes
 from polysift.engine.local import LocalEngine

@@ -12,7 +12,7 @@ from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import cut_into_partitions
 from polysift.cluster.scheduler import LostError
 from polysift.data.labels import find_encoding, label_part
-from polysift.data.source import TrainingSet
+from polysift.data.training_set import TrainingSet
 from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.runtime.parallel import Pool

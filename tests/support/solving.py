@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from polysift.data.source import ArraySource, TrainingSet
+from polysift.data.source import ArraySource
+from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import LOCAL, FitContext
 from polysift.engine.local import LocalEngine
 from polysift.features.feature_map import FeatureMap

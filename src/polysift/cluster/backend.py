@@ -12,7 +12,8 @@ from polysift.cluster.engine import ClusterEngine
 from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import Partition, cut_into_partitions, partition_sizes
 from polysift.cluster.scheduler import Cluster, LostError, Ref, Scheduler
-from polysift.data.source import DataSource, TrainingSet
+from polysift.data.source import DataSource
+from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import FitContext, ShardTask
 from polysift.engine.budget import (
     MAX_KEPT_FEATURES_SHARE,

@@ -16,7 +16,7 @@ from polysift.cluster import tasks
 from polysift.cluster.held_rows import HeldRows, HeldState, PartitionedSource
 from polysift.cluster.scheduler import Ref
 from polysift.cluster.tasks import Keep, Sweep, TaskContext
-from polysift.data.source import TrainingSet
+from polysift.data.training_set import TrainingSet
 from polysift.engine.budget import SERIAL, Execution
 from polysift.engine.local import features_of
 from polysift.engine.problems import Problem

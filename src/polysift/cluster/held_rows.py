@@ -23,7 +23,8 @@ from polysift.cluster import tasks
 from polysift.cluster.partitions import Partition
 from polysift.cluster.scheduler import Cluster, LostError, Ref, Scheduler
 from polysift.cluster.tasks import Keep, RowLabels, Step, Sweep, TaskContext
-from polysift.data.source import DataSource, TrainingSet
+from polysift.data.source import DataSource
+from polysift.data.training_set import TrainingSet
 from polysift.runtime import clock
 from polysift.runtime.arrays import read_rows, write_arrays
 from polysift.runtime.outputs import TemporaryFolder

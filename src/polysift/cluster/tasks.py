@@ -19,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from polysift.data.labels import Encoding, label_part
-from polysift.data.source import DataSource, TrainingSet
+from polysift.data.source import DataSource
+from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import ShardTask
 from polysift.engine.budget import SERIAL, Execution
 from polysift.engine.problems import Problem, Problems

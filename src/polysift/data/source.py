@@ -1,14 +1,12 @@
 """Sources: rows that can be read repeatedly, in order, one part at a time.
 
-``DataSource`` is the interface, ``ArraySource`` the one over arrays, and ``TrainingSet`` a source
-with class numbers and weights.
+``DataSource`` is the interface, and ``ArraySource`` the one over arrays.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,15 +22,18 @@ from polysift.data.kinds import (
     Words,
     levels_of_numbers,
 )
-from polysift.data.labels import Encoding
 from polysift.runtime.parallel import Span, shard_spans
 from polysift.runtime.types import Block, FloatArray, IntArray
 
-Rows = slice | IntArray
-"""Some rows of the data, by a slice or by their numbers."""
-
 NOUNS = {"number": "numbers", "category": "text", "date": "dates"}
 """What a column of each kind holds, in messages."""
+
+
+COPIED_ATTRIBUTES = (
+    *("n_rows", "n_features", "dtype", "names", "has_labels", "has_weights", "sparse", "target"),
+    *("origin", "disk", "unit_bytes", "first_unit", "first_row", "types", "notes"),
+)
+"""What a source that wraps another one takes over from it."""
 
 
 class DataSource(ABC):
@@ -131,6 +132,13 @@ class DataSource(ABC):
     def words(self, part: Any) -> dict[int, Words]:
         """Return the words of the levels that occur in a part, by the number of the column."""
         return {}
+
+    def replace(self, span: Span, block: FloatArray) -> bool:
+        """Put other rows in the place of those of a span; returns whether that can be done.
+
+        Only a source that stores its rows can.
+        """
+        return False
 
     def asked(self, kinds: Mapping[int, str]) -> DataSource:
         """Return this source with the kinds that a user asks for, by the number of the column."""
@@ -370,74 +378,3 @@ class ArraySource(DataSource):
     def place(self, row: int) -> str:
         """Return the label of a row in messages."""
         return super().place(row) + (f" of {self.origin}" if self.origin else "")
-
-
-@dataclass(frozen=True)
-class TrainingSet:
-    """A source with its labels and weights, cut into shards.
-
-    Attributes
-    ----------
-    source : DataSource
-        The rows, m x d.
-    codes : ndarray of shape (m,)
-        The class of each row, 0 to n_classes - 1. Rows of weight zero may hold anything.
-    n_classes : int
-        The number of classes.
-    weights : ndarray of shape (m,) or None
-        How often each row counts; None means once.
-    fold_parts : ndarray of shape (m,) or None
-        The fold part of each row, 0 to n_fold_parts - 1, or -1 for a row in none. None means one
-        fold part for all rows.
-    n_fold_parts : int
-        The number of fold parts.
-    encoding : Encoding or None
-        How the labels are encoded; where ``codes`` is empty, workers that hold the labels use it.
-    """
-
-    source: DataSource
-    codes: IntArray
-    n_classes: int
-    weights: FloatArray | None = None
-    fold_parts: IntArray | None = None
-    n_fold_parts: int = 1
-    encoding: Encoding | None = None
-    shards: list[Span] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "shards", self.source.shards())
-
-    @property
-    def n_columns(self) -> int:
-        """The number of label columns, K: one for two classes, else one per class."""
-        return 1 if self.n_classes == 2 else self.n_classes
-
-    @property
-    def weighted(self) -> bool:
-        """Whether rows have different weights."""
-        classes_differ = self.encoding is not None and self.encoding.factors is not None
-        return self.weights is not None or self.source.has_weights or classes_differ
-
-    def total_weight(self, without: int | None = None) -> float:
-        """Return the sum of the rows' weights.
-
-        Rows of the fold part ``without`` do not count, nor rows in no fold part.
-        """
-        if self.fold_parts is None and self.encoding is not None:
-            return self.encoding.total
-        if self.fold_parts is None:
-            return float(self.source.n_rows if self.weights is None else np.sum(self.weights))
-        counts = self.fold_parts >= 0
-        if without is not None:
-            counts &= self.fold_parts != without
-        return float(np.sum(counts) if self.weights is None else self.weights @ counts)
-
-    def weights_of(self, rows: Rows) -> FloatArray | None:
-        """Return the weights of rows, or None where all are one."""
-        return None if self.weights is None else self.weights[rows]
-
-    def labels_of(self, rows: Rows) -> FloatArray:
-        """Return the labels of rows as +1 and -1, one-vs-rest, of shape (rows, K)."""
-        codes = self.codes[rows, np.newaxis]
-        positive = codes == (1 if self.n_classes == 2 else np.arange(self.n_classes))
-        return np.where(positive, 1.0, -1.0)

@@ -15,7 +15,8 @@ from contextlib import AbstractContextManager, closing, contextmanager, nullcont
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from polysift.data.source import DataSource, TrainingSet
+from polysift.data.source import DataSource
+from polysift.data.training_set import TrainingSet
 from polysift.engine import budget
 from polysift.engine.budget import SERIAL, Execution, Shape
 from polysift.engine.engine import FullEngine

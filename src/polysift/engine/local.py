@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from polysift.data.source import TrainingSet
+from polysift.data.training_set import TrainingSet
 from polysift.engine.budget import SERIAL, Execution
 from polysift.engine.problems import Problem, Problems
 from polysift.engine.sampling import Draw, Picked

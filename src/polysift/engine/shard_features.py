@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from polysift.data.source import TrainingSet
+from polysift.data.training_set import TrainingSet
 from polysift.engine.budget import SERIAL, Execution
 from polysift.engine.compiled import CompiledRows
 from polysift.engine.problems import Problems

@@ -39,7 +39,7 @@ from polysift.runtime.checkpoints import digest
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import Pool, Span, block_spans, tree_sum
 from polysift.runtime.progress import Monitor
-from polysift.runtime.types import FloatArray
+from polysift.runtime.types import FloatArray, IntArray
 
 BLOCK_VALUES = 2**20
 """Values of X that are surveyed at a time."""
@@ -75,6 +75,8 @@ class Questions:
         The columns of categories whose levels are counted by class; then nothing else is asked.
     encoding : Encoding or None
         The classes by which they are counted.
+    codes, own_weights : ndarray of shape (m,) or None
+        The class and the weight of every row, where they are gathered: they need not be read again.
     sampled : float
         The share of the rows that are kept with their labels (``features.leakage``).
     """
@@ -88,6 +90,8 @@ class Questions:
     gather: bool = True
     by_class: tuple[int, ...] = ()
     encoding: Encoding | None = None
+    codes: IntArray | None = None
+    own_weights: FloatArray | None = None
     sampled: float = 0.0
 
 
@@ -162,9 +166,9 @@ def survey_shards(source: DataSource, questions: Questions, pool: Pool) -> Itera
     def visit(item: tuple[Span, Any]) -> Survey:
         span, part = item
         rows = source.rows(part)
-        weights = checked_weights(source, span[0], source.weights(part))
         if questions.by_class:
-            return _survey_classes(source, span[0], part, rows, weights, questions)
+            return _survey_classes(source, span, part, rows, questions)
+        weights = checked_weights(source, span[0], source.weights(part))
         blocks = (
             _survey_block(source, span[0] + lo, rows[lo:hi], _cut(weights, lo, hi), questions)
             for lo, hi in block_spans((0, span[1] - span[0]), block_rows)
@@ -195,18 +199,17 @@ def _survey_levels(
 
 
 def _survey_classes(
-    source: DataSource,
-    first: int,
-    part: Any,
-    rows: FloatArray,
-    weights: FloatArray | None,
-    questions: Questions,
+    source: DataSource, span: Span, part: Any, rows: FloatArray, questions: Questions
 ) -> Survey:
     """Count levels by class, and nothing else."""
     encoding = questions.encoding
     assert encoding is not None
-    codes = encoding.codes(label_part(checked_labels(source, first, part), weights))
-    own = encoding.own_weights(weights)
+    if questions.codes is None:
+        weights = checked_weights(source, span[0], source.weights(part))
+        codes = encoding.codes(label_part(checked_labels(source, span[0], part), weights))
+        own = encoding.own_weights(weights)
+    else:
+        codes, own = questions.codes[slice(*span)], _cut(questions.own_weights, *span)
     w = np.ones(len(rows)) if own is None else own
     present = w > 0
     classes = codes[present].astype(int), len(encoding.classes)

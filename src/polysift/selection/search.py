@@ -37,6 +37,7 @@ from polysift.solvers.result import Status
 from polysift.training.fit import how_to_resume
 from polysift.training.folds import Round, make_rounds
 from polysift.training.preparation import Prepared, prepare
+from polysift.training.stored_rows import storing
 from polysift.training.target_folds import with_targets
 
 MAX_STANDARD_ERRORS_BEHIND = 0.5
@@ -62,6 +63,7 @@ def search(
         Monitor(job.time_limit, show=job.show) as monitor,
         single_threaded_blas(),
         last_words(job.backend, advice),
+        storing(source, job.backend) as source,
     ):
         fit = FitContext(monitor, job.backend)
         try:

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from polysift.data.source import ArraySource, TrainingSet
+from polysift.data.source import ArraySource
+from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import LOCAL, FitContext
 from polysift.engine.budget import Execution
 from polysift.engine.engine import SamplingEngine

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polysift.data.source import DataSource, TrainingSet
+from polysift.data.source import DataSource
+from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import LOCAL, FitContext, last_words
 from polysift.engine.budget import Execution, Shape
 from polysift.engine.sampling import Draw
@@ -32,6 +33,7 @@ from polysift.training.folds import Round, stratified_folds
 from polysift.training.job import Job
 from polysift.training.plan import execution_for, plan, shape_of
 from polysift.training.preparation import Prepared, prepare
+from polysift.training.stored_rows import storing
 from polysift.training.target_folds import with_targets
 
 
@@ -102,6 +104,7 @@ def train(
         Monitor(job.time_limit, show=job.show) as monitor,
         single_threaded_blas(),
         last_words(job.backend, advice),
+        storing(source, job.backend) as source,
     ):
         context = FitContext(monitor, job.backend)
         try:

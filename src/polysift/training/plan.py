@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from polysift.data.source import ArraySource, DataSource, TrainingSet
+from polysift.data.source import ArraySource, DataSource
+from polysift.data.training_set import TrainingSet
 from polysift.engine.budget import Execution, Shape, megabytes, state_bytes
 from polysift.engine.compiled import with_loops
 from polysift.engine.local import LocalEngine
@@ -26,6 +27,7 @@ from polysift.runtime.types import FloatArray
 from polysift.solvers.newton import ROUGH_TOLERANCE
 from polysift.solvers.starts import CALIBRATION_FOLDS
 from polysift.training.job import Job
+from polysift.training.stored_rows import is_stored, stored_bytes
 
 EXPECTED_PRODUCTS = 6
 """Products with the Gram matrix that a fit with a sampled one takes, approximately."""
@@ -230,7 +232,9 @@ def forecast(
         spilled=execution.spill,
         peak_memory=backend.peak_bytes(shape, execution),
         memory_limit=job.memory_limit,
-        disk=source.disk + (state_bytes(shape) if execution.spill else 0),
+        disk=source.disk
+        + (state_bytes(shape) if execution.spill else 0)
+        + (stored_bytes(source) if is_stored(source, job.backend) else 0),
         passes=2 + sweeps + scoring + (products + 1 if sampled else 0),
         feature_evaluations=shape.rows * shape.centers * (1 + sweeps + products),
         seconds=seconds,

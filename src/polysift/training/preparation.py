@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from polysift.data.labels import find_encoding
-from polysift.data.source import DataSource, TrainingSet
+from polysift.data.source import DataSource
+from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import FitContext
 from polysift.features.columns import (
     CONSTANT,

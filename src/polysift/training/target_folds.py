@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from polysift.data.source import DataSource
+from polysift.data.source import COPIED_ATTRIBUTES, DataSource
 from polysift.engine.backend import FitContext
 from polysift.features.centers import hash_rows
 from polysift.features.level_columns import fold_codes
@@ -57,19 +57,9 @@ class FoldedSource(DataSource):
     ) -> None:
         self._source, self._levels, self._seed = source, dict(levels), seed
         self._folds, self._n_given = folds, n_given
-        for name in (
-            *("n_rows", "n_features", "dtype", "names", "has_labels", "has_weights", "sparse"),
-            *(
-                "target",
-                "origin",
-                "disk",
-                "unit_bytes",
-                "first_unit",
-                "first_row",
-                "types",
-                "notes",
-            ),
-        ):
+        self._replaced: set[Span] = set()
+        self._n_shards = len(source.shards())
+        for name in COPIED_ATTRIBUTES:
             setattr(self, name, getattr(source, name))
 
     @property
@@ -85,6 +75,8 @@ class FoldedSource(DataSource):
     def rows(self, part: Any) -> FloatArray:
         """Return the rows of a part, with the levels of their folds."""
         (start, stop), inner = part
+        if len(self._replaced) == self._n_shards:
+            return self._source.rows(inner)
         block = np.array(self._source.rows(inner), dtype=float)
         folds = (hash_rows(block, self._seed) % np.uint64(HASHED_FOLDS)).astype(int)
         folds += self._n_given
@@ -93,6 +85,8 @@ class FoldedSource(DataSource):
             folds = np.where((given >= 0) & (given < self._n_given), given, folds)
         for column, levels in self._levels.items():
             block[:, column] = fold_codes(block[:, column], levels, folds)
+        if self._source.replace((start, stop), block):
+            self._replaced.add((start, stop))  # after one pass, rows are stored as they are here
         return block
 
     def labels(self, part: Any) -> np.ndarray[Any, Any]:
@@ -142,6 +136,8 @@ def with_targets(
         by_class=columns.to_encode,
         encoding=data.encoding,
     )
+    if context.backend.gathers:
+        questions = replace(questions, codes=data.codes, own_weights=prepared.weights)
     counted = context.backend.survey(source, questions, context.pool, context.monitor)
     encoded = {j: (counted.levels[j], source.n_folds) for j in columns.to_encode}
     found = replace(prepared.found, columns=replace(columns, encoded=encoded))

@@ -1,0 +1,102 @@
+"""Rows of files, stored as floats: the same model as from rows that are read in every pass."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+
+from polysift import FPCClassifier, FPCClassifierCV, open_data  # noqa: E402
+from polysift.training import stored_rows  # noqa: E402
+
+M = 30_000
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    word = np.array([f"w{i}" for i in range(300)])[rng.integers(0, 300, M)]
+    table = pd.DataFrame({"x": rng.normal(size=M), "few": rng.choice(["a", "b"], M), "many": word})
+    table["y"] = np.where(table["x"] + (table["few"] == "a") + rng.normal(size=M) > 0, "p", "n")
+    made = tmp_path_factory.mktemp("stored") / "table.parquet"
+    table.to_parquet(made, row_group_size=7_000)
+    return made
+
+
+def fitted(path, **params):
+    return FPCClassifier(2, 40, random_state=0, **params).fit(open_data(path, target="y"))
+
+
+@pytest.fixture
+def unstored(monkeypatch):
+    """Return a function that fits to rows that are read in every pass."""
+
+    def fit(path, **params):
+        with monkeypatch.context() as patch:
+            patch.setattr(stored_rows, "is_stored", lambda *_: False)
+            return fitted(path, **params)
+
+    return fit
+
+
+def same(one, other):
+    np.testing.assert_array_equal(one.coef_, other.coef_)
+    np.testing.assert_array_equal(one.centers_, other.centers_)
+
+
+@pytest.mark.parametrize("params", [{}, {"calibration": "sigmoid"}, {"n_jobs": 1}])
+def test_the_same_model(path, unstored, params):
+    same(fitted(path, **params), unstored(path, **params))
+
+
+def test_each_row_group_is_read_once(path, monkeypatch):
+    from polysift.data import arrow
+
+    loaded, load = [], arrow.load_unit
+
+    def counted(unit, columns):
+        loaded.append((unit.first_row, tuple(columns)))
+        return load(unit, columns)
+
+    source = open_data(path, target="y")
+    assert source.types is not None  # which looks into the text
+    monkeypatch.setattr(arrow, "load_unit", counted)
+    FPCClassifier(2, 40, random_state=0, max_iter=4, tol=0).fit(source)
+    assert len(loaded) == len(set(loaded)) == 5
+
+
+@pytest.mark.parametrize("fails", [0, 2, 5])
+def test_a_full_disk(path, unstored, monkeypatch, fails):
+    """Rows are read in every pass then, whether the survey or the pass for levels met it."""
+    shards = len(open_data(path, target="y").shards())
+    calls, write = [], os.pwrite
+
+    def full(*args):
+        calls.append(args)
+        if len(calls) > fails + shards * (fails == 5):
+            raise OSError(28, "No space left on device")
+        return write(*args)
+
+    expected = unstored(path)
+    monkeypatch.setattr(os, "pwrite", full)
+    same(fitted(path), expected)
+    assert len(calls) > fails
+
+
+def test_a_search(path, monkeypatch):
+    params = {"degrees": (1, 2), "n_centers": 30, "scalers": "minmax", "solvers": "paper"}
+    source = open_data(path, target="y")
+    one = FPCClassifierCV(**params, cv=3, random_state=0).fit(source)
+    monkeypatch.setattr(stored_rows, "is_stored", lambda *_: False)
+    other = FPCClassifierCV(**params, cv=3, random_state=0).fit(source)
+    same(one.best_estimator_, other.best_estimator_)
+    assert one.best_score_ == other.best_score_
+
+
+def test_the_forecast_has_the_file(path):
+    source = open_data(path, target="y")
+    assert FPCClassifier(2, 40).plan(source, show=False).disk == 8 * 3 * M
