@@ -376,3 +376,12 @@ class TestSeveralFiles:
 def test_public_notes(opened):
     source = polysift.open_data(opened("a,b\n$1,1\n$2,2\n").origin)
     assert len(source.notes) == 1
+
+
+def test_a_row_of_several_files_has_its_number_in_its_file(tmp_path):
+    for name, value in (("a", "1"), ("b", "2"), ("c", "inf")):
+        (tmp_path / f"{name}.csv").write_text(f"x,y\n1,no\n3,yes\n{value},no\n")
+    source = open_data(tmp_path / "*.csv", target="y")
+    with pytest.raises(ValueError, match=r"infinity in column 'x', first in row 2 .* of .*c\.csv"):
+        FPCClassifier(1).fit(source)
+    assert source.cut([(4, 9)]).place(1).endswith(f"of {tmp_path / 'b.csv'}")

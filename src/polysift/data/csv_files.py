@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +218,7 @@ def _convert(
     Where a column turns out to be something else, the rest is looked through, and None returned.
     """
     d, n_rows, file = len(plan.features), 0, folder.path / "X"
-    labels, weights = TextLabels(), []
+    labels, weights, files = TextLabels(), [], []
     index = RowCount() if plan.index else None
     with file.open("wb") as out:
         for table in tables:
@@ -236,6 +236,7 @@ def _convert(
                     _add_labels(labels, batch.column(d))
                 if plan.weight is not None:
                     weights.append(batch.columns[-1].to_numpy(zero_copy_only=False).astype(float))
+            files.append((str(table.path), n_rows - first_row))
     if not n_rows:
         raise ValueError(f"{tables[0].path} holds a header line and no rows.")
     if plan.columns.wrong:
@@ -243,7 +244,8 @@ def _convert(
     X = np.memmap(file, np.float64, "r", shape=(n_rows, d))
     y = labels.finish() if plan.target is not None else None
     w = np.concatenate(weights) if plan.weight is not None else None
-    return _parsed(tables[0], plan, X, y, w, folder, index is not None and index.counts)
+    parsed = _parsed(tables[0], plan, X, y, w, folder, index is not None and index.counts)
+    return replace(parsed, files=tuple(files))
 
 
 def _parsed(

@@ -222,6 +222,8 @@ class ArraySource(DataSource):
         The words of these levels, by feature.
     notes : sequence of str, default=()
         Sentences on how the columns were read.
+    files : sequence of (str, int), default=()
+        Where the rows come from several files, the name of each and the number of its rows.
     """
 
     def __init__(
@@ -238,6 +240,7 @@ class ArraySource(DataSource):
         types: Sequence[ColumnType] | None = None,
         words: Mapping[int, Words] | None = None,
         notes: Sequence[str] = (),
+        files: Sequence[tuple[str, int]] = (),
     ) -> None:
         self.n_rows = int(X.shape[0])
         self.n_features = int(X.shape[1]) if take is None else len(take)
@@ -247,7 +250,7 @@ class ArraySource(DataSource):
         self.disk, self.origin, self.sparse = disk, file, bool(sp.issparse(X))
         self.target = "y" if file is None else f"the target of {file}"
         self.types, self.notes = None if types is None else tuple(types), tuple(notes)
-        self._words = dict(words or {})
+        self._words, self._files = dict(words or {}), tuple(files)
         self._as_levels: tuple[int, ...] = ()  # numbers in X that are categories
         self._X, self._y, self._weights, self._take, self._owner = X, y, sample_weight, take, owner
 
@@ -332,6 +335,7 @@ class ArraySource(DataSource):
             "types": self.types,
             "words": self._words,
             "notes": self.notes,
+            "files": self._files,
         }
         made = ArraySource(**(arguments | changes))
         made._as_levels = self._as_levels
@@ -376,5 +380,10 @@ class ArraySource(DataSource):
         return made
 
     def place(self, row: int) -> str:
-        """Return the label of a row in messages."""
+        """Return the label of a row in messages: its number in its file."""
+        number = self.first_row + row
+        for name, count in self._files:
+            if number < count:
+                return f"row {number} (counted from 0) of {name}"
+            number -= count
         return super().place(row) + (f" of {self.origin}" if self.origin else "")

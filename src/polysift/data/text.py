@@ -48,6 +48,8 @@ class ParsedText:
         The words of the levels of categories.
     notes : tuple of str
         Sentences on how columns were read.
+    files : tuple of (str, int)
+        The names of the files, and the numbers of their rows.
     n_bytes : int
         Bytes on disk in that folder.
     """
@@ -60,6 +62,7 @@ class ParsedText:
     types: tuple[ColumnType, ...] | None = None
     words: Mapping[int, Words] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    files: tuple[tuple[str, int], ...] = ()
     n_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,6 +88,7 @@ class ParsedText:
             types=None if plain else self.types,
             words=self.words,
             notes=self.notes,
+            files=self.files,
         )
 
 

@@ -99,7 +99,7 @@ class FoldedSource(DataSource):
 
     def select(self, names: Sequence[str]) -> DataSource:
         """Refuse: the columns are chosen before."""
-        raise NotImplementedError("columns are selected before folds are told apart")
+        raise TypeError("columns are selected before folds are told apart")
 
     def cut(self, spans: list[Span]) -> DataSource:
         """Return the rows of adjacent shards as a source of their own."""
