@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 
 from polysift import FPCClassifier, PolynomialKernelMap
@@ -151,3 +152,13 @@ def test_arrow_tables_with_a_column_that_is_no_number(kind):
         assert kinds == ["number", "date" if column is times else "category"]
         with pytest.raises(ValueError, match=r"column 'other'.*number"):
             clf.predict(X)
+
+
+def test_sparse_rows_are_numbers(rng):
+    X = rng.integers(0, 3, (60, 2)).astype(float)
+    y = np.arange(60) % 2
+    with pytest.raises(ValueError, match="X is sparse, and columns that are no numbers"):
+        FPCClassifier(1, columns={0: "category"}).fit(sp.csr_array(X), y)
+    clf = FPCClassifier(1, columns={0: "category"}).fit(X, y)
+    with pytest.raises(ValueError, match="need dense rows"):
+        clf.predict(sp.csr_array(X))

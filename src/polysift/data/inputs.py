@@ -108,6 +108,9 @@ def known_types(estimator: Any) -> tuple[ColumnType, ...] | None:
 
 def _is_read_as_table(estimator: Any, X: Any, reset: bool) -> bool:
     """Return whether X, or what is known of its columns, asks for a look at every column."""
+    asked = bool(getattr(estimator, "columns", None) if reset else known_types(estimator))
+    if type(X) is np.ndarray and X.dtype in FLOATS:  # most arrays, at once
+        return asked
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a polars LazyFrame; pass X.collect().")
     if is_ray_dataset(X):
@@ -115,11 +118,14 @@ def _is_read_as_table(estimator: Any, X: Any, reset: bool) -> bool:
             "X is a Ray Dataset; pass polysift.open_data(X, target=...) in its place, which names "
             "the labels and leaves the rows on the cluster."
         )
-    if sp.issparse(X):
-        return False
-    if reset and check_kinds(getattr(estimator, "columns", None)):
-        return True
-    return is_table(X) or (not reset and known_types(estimator) is not None)
+    if not sp.issparse(X):
+        return asked or is_table(X)
+    if asked:
+        raise ValueError(
+            "X is sparse, and columns that are no numbers, or have missing values, need dense "
+            "rows. Pass X.toarray(), or a frame."
+        )
+    return False
 
 
 def _table_source(
