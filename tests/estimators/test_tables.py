@@ -311,6 +311,21 @@ class TestManyLevels:
         clf = classifier(degree=2).fit(X[:8_000], three[:8_000])
         assert clf.score(X[8_000:], three[8_000:]) > 0.6
 
+    @pytest.mark.slow
+    @pytest.mark.needs("pyarrow")
+    def test_a_million_levels(self, tmp_path):
+        """Of which some are counted, and the others say nothing."""
+        rng = np.random.default_rng(0)
+        m = 10**6
+        words = [f"u{i}" for i in rng.integers(0, 10**6, m)]
+        X = pd.DataFrame({"user": words, "x": rng.normal(size=m)})
+        y = X["x"] + rng.normal(size=m) > 0
+        clf = classifier(degree=2).fit(X, y)
+        assert clf.column_kinds_.tolist() == ["encoded category", "number"]
+        assert clf.score(X, y) == pytest.approx(0.75, abs=0.005)
+        X.assign(y=y).to_parquet(tmp_path / "levels.parquet")
+        same_model(classifier(degree=2).fit(open_data(tmp_path / "levels.parquet", "y")), clf)
+
     def test_without_labels_they_are_hashed(self, noise):
         X, _ = noise
         made = PolynomialKernelMap(2, 40, random_state=0, max_levels=20).fit(X)
