@@ -345,6 +345,11 @@ class TestManyLevels:
 
 
 class TestOddCells:
+    def test_numbers_that_are_too_large(self, frame):
+        X = frame[["city"]].assign(age=np.where(np.arange(M) == 7, 1e200, frame["age"]))
+        with pytest.raises(FloatingPointError, match="magnitude 1e\\+200 in column 'age'"):
+            classifier().fit(X, frame["label"])
+
     def test_types_that_are_mixed(self, frame):
         X = frame[["age"]].assign(mixed=[i if i % 2 else f"w{i % 3}" for i in range(M)])
         clf = classifier().fit(X, frame["label"])

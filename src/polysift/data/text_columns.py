@@ -24,6 +24,7 @@ from polysift.data.kinds import (
     ColumnType,
     Words,
     plain_word,
+    word_of,
 )
 from polysift.data.words import UnreadableWordError, WordEvidence, is_ambiguous, read_words
 from polysift.runtime.types import FloatArray
@@ -99,7 +100,9 @@ class TextColumn:
 
     def _read_words(self, cells: Any, missing: Sequence[str]) -> FloatArray:
         packed = cells.dictionary_encode()
-        words = [None if w is None or w.strip() in missing else w for w in _texts(packed)]
+        # Cells that Arrow was asked to read as numbers are words of their values.
+        found = (w if w is None or isinstance(w, str) else word_of(w) for w in _texts(packed))
+        words = [None if w is None or w.strip() in missing else w for w in found]
         if not self._is_fixed:
             before = self.found
             self._evidence.add(words)

@@ -79,6 +79,8 @@ class ColumnStatistics:
         present = self.present + other.present
         weight = np.where(present > 0, present, 1.0)
         step = other.mean - self.mean
+        with np.errstate(over="ignore", invalid="ignore"):  # refuse_huge_values names the column
+            shift = step**2 * (self.present * other.present / weight)
         return ColumnStatistics(
             self.weight + other.weight,
             present,
@@ -87,7 +89,7 @@ class ColumnStatistics:
             np.maximum(self.high, other.high),
             # Without a value in one part the mean is that of the other, to the last bit.
             np.where(self.present > 0, self.mean + step * (other.present / weight), other.mean),
-            self.squares + other.squares + step**2 * (self.present * other.present / weight),
+            self.squares + other.squares + shift,
             self.exponent,
         )
 

@@ -331,9 +331,8 @@ def refuse_huge_values(source: DataSource, statistics: ColumnStatistics) -> None
     largest = np.where(statistics.present > 0, largest, 0.0)  # a column may lack all values
     if largest.max(initial=0.0) > MAX_ABS_VALUE:
         worst = int(np.argmax(largest))
-        if source.types is not None:
-            worst = int(unfolding_of(source.types, source.n_features).owners[worst])
+        column = int(unfolding_of(source.types, source.n_features).owners[worst])
         raise FeatureOverflowError(
-            f"Input X holds a value of magnitude {largest[worst]:.3g} in {source.column(worst)}, "
+            f"Input X holds a value of magnitude {largest[worst]:.3g} in {source.column(column)}, "
             f"whose square overflows; values up to {MAX_ABS_VALUE:g} work. Rescale that column."
         )
