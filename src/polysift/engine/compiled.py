@@ -97,9 +97,10 @@ class CompiledRows:
         self._kernels: Any = compiled_loops
         self._features = features
         self._n, d = features.map.n_centers, len(features.C1) - 1
-        self._walk = compiled_loops.walk(d, features.map.degree)
+        self._ranks = features.kernel.ranks
+        self._by_blas = self._ranks > 0 or d > compiled_loops.MAX_UNROLLED_COLUMNS
+        self._walk = compiled_loops.walk(0 if self._by_blas else d, features.map.degree)
         self._tile = compiled_loops.tile_rows(self._n, features.dtype.itemsize)
-        self._by_blas = d > compiled_loops.MAX_UNROLLED_COLUMNS
         rows = BLAS_PRODUCT_BYTES // (self._n * features.dtype.itemsize)
         self._product_rows = int(np.clip(rows // 8 * 8, 64, 2048))
         self._work = Workspace()
@@ -205,7 +206,9 @@ class CompiledRows:
             room = hi - lo if self._by_blas else tile
             A = self._work.array("A", (room, self._n), dtype) if Z is None else Z[part]
             if self._by_blas:
-                np.matmul(X[part], C, out=A)
+                np.matmul(X[part, self._ranks :], C[self._ranks :], out=A)
+            if self._ranks:
+                self._kernels.subtract_larger(X[part], C, self._ranks, A)
             self._walk(task, X[part], C, A, tile, *columns, *own, *rest)
 
     def update(

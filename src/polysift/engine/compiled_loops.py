@@ -96,6 +96,43 @@ def scale_by_quantiles(
 
 
 @compiled
+def subtract_larger(X: FloatArray, C: FloatArray, ranks: int, A: FloatArray) -> None:
+    """Subtract ``sum_k max(X[i, k], C[k, j])`` over the ranks from A; two rows by four ranks."""
+    rows, n = A.shape
+    pairs, fours = rows - rows % 2, ranks - ranks % 4
+    for i in range(0, pairs, 2):
+        for k in range(0, fours, 4):
+            a0, a1, a2, a3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
+            b0, b1, b2, b3 = X[i + 1, k], X[i + 1, k + 1], X[i + 1, k + 2], X[i + 1, k + 3]
+            for j in range(n):
+                c0, c1, c2, c3 = C[k, j], C[k + 1, j], C[k + 2, j], C[k + 3, j]
+                A[i, j] -= (_larger(a0, c0) + _larger(a1, c1)) + (_larger(a2, c2) + _larger(a3, c3))
+                A[i + 1, j] -= (_larger(b0, c0) + _larger(b1, c1)) + (
+                    _larger(b2, c2) + _larger(b3, c3)
+                )
+        for k in range(fours, ranks):
+            a0, b0 = X[i, k], X[i + 1, k]
+            for j in range(n):
+                A[i, j] -= _larger(a0, C[k, j])
+                A[i + 1, j] -= _larger(b0, C[k, j])
+    for i in range(pairs, rows):
+        for k in range(0, fours, 4):
+            a0, a1, a2, a3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
+            for j in range(n):
+                c0, c1, c2, c3 = C[k, j], C[k + 1, j], C[k + 2, j], C[k + 3, j]
+                A[i, j] -= (_larger(a0, c0) + _larger(a1, c1)) + (_larger(a2, c2) + _larger(a3, c3))
+        for k in range(fours, ranks):
+            a0 = X[i, k]
+            for j in range(n):
+                A[i, j] -= _larger(a0, C[k, j])
+
+
+@compiled
+def _larger(a: float, b: float) -> float:
+    return a if a > b else b  # max() would ask for NaN, too
+
+
+@compiled
 def _scores(Z: FloatArray, u: FloatArray, f: FloatArray) -> None:
     for i in range(Z.shape[0]):
         total = Z.dtype.type(0)
@@ -338,6 +375,7 @@ def walk_kept(
     _flush(part, r)
 
 
+@cache
 def walk(d: int, degree: int) -> Callable[..., None]:
     """Return the loop over rows of d columns.
 
@@ -345,14 +383,7 @@ def walk(d: int, degree: int) -> Callable[..., None]:
     FEATURES computes the features of the rows X into Z, which for other tasks may also have the
     rows of a single tile; PRODUCT adds A' Omega A u to r; the updates of a loss update the state t
     of the rows and add to r and ``sums``, where ``first`` and ``second`` are gamma and relax, or
-    delta and line. If d exceeds ``MAX_UNROLLED_COLUMNS``, Z holds the products X C of all rows.
-    """
-    return _walk(d if d <= MAX_UNROLLED_COLUMNS else 0, degree)
-
-
-@cache
-def _walk(d: int, degree: int) -> Callable[..., None]:
-    """Compile the loop; with d = 0 it finds the products in Z.
+    delta and line. With d = 0, Z holds the bases of the kernel of all rows.
 
     The closure may hold numbers only: with functions numba would not find its cache on disk.
     """

@@ -143,6 +143,11 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     max_levels : int, default=100
         The most levels of a category that have a coordinate each. For more of them the labels
         stand, learned from other rows (cross-fitted) and smoothed.
+    kernel : {"polynomial", "spline"}, default="polynomial"
+        "polynomial" is the paper's kernel, ``(1 + x.c)^s``. "spline" has a spline of each number,
+        by its rank among the rows, in the place of the product of two numbers: outliers do not
+        matter, functions need not be smooth, and there is no limit of C(s+d, s) to n. ``scaler``
+        has no part in it, and the centers are rows.
 
     Attributes
     ----------
@@ -273,6 +278,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         gram: str = "exact",
         columns: Any = None,
         max_levels: int = DEFAULT_MAX_LEVELS,
+        kernel: str = "polynomial",
     ) -> None:
         self.degree = degree
         self.n_centers = n_centers
@@ -297,6 +303,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.gram = gram
         self.columns = columns
         self.max_levels = max_levels
+        self.kernel = kernel
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FPCClassifier:

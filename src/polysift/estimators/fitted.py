@@ -173,7 +173,7 @@ def streamed_accuracy(model: Any, source: DataSource) -> float:
 
 def map_params(model: Any) -> dict[str, Any]:
     """Return the parameters of a classifier that its feature map depends on, as plain values."""
-    names = ("degree", "n_centers", "scaler", "columns", "max_levels")
+    names = ("degree", "n_centers", "scaler", "columns", "max_levels", "kernel")
     params = {name: getattr(model, name) for name in names}
     given = None if isinstance(model.centers, str) else digest(np.asarray(model.centers, float))
     return params | {"centers": model.centers if given is None else f"given ({given})"}

@@ -45,6 +45,11 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         The kinds of columns that are not found as wished; see :class:`FPCClassifier`.
     max_levels : int, default=100
         The most levels of a category that have a coordinate each; more are hashed to so many.
+    kernel : {"polynomial", "spline"}, default="polynomial"
+        "polynomial" is the paper's kernel, ``(1 + x.c)^s``. "spline" has a spline of each number,
+        by its rank among the rows, in the place of the product of two numbers: outliers do not
+        matter, functions need not be smooth, and there is no limit of C(s+d, s) to n. ``scaler``
+        has no part in it, and the centers are rows.
 
     Attributes
     ----------
@@ -91,6 +96,7 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         random_state: Any = None,
         columns: Any = None,
         max_levels: int = DEFAULT_MAX_LEVELS,
+        kernel: str = "polynomial",
     ) -> None:
         self.degree = degree
         self.n_centers = n_centers
@@ -100,6 +106,7 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.random_state = random_state
         self.columns = columns
         self.max_levels = max_levels
+        self.kernel = kernel
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PolynomialKernelMap:
         """Learn the scaler and the centers in one pass over the rows.

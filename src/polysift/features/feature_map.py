@@ -1,4 +1,6 @@
-"""The feature map x -> ((1 + z.c_j)^s)_j, with z the scaled row x and c_j the centers.
+"""The feature map x -> (base(z, c_j)^s)_j, with z the coordinates of a row x and c_j the centers.
+
+The base of the polynomial kernel is ``1 + z.c_j``; ``features.kernels`` has the others.
 
 Its parameters are checked (``check_map_spec``) and kept as a ``MapSpec``, which says what a survey
 of the rows must collect; ``build_feature_map`` makes a ``FeatureMap`` from that survey, and
@@ -16,7 +18,13 @@ import scipy.sparse as sp
 from polysift.data.kinds import DROP, NUMBER
 from polysift.data.source import DataSource
 from polysift.features.centers import SCHEMES, uniform_centers
-from polysift.features.kernels import full_dimension, power_in_place
+from polysift.features.kernels import (
+    KERNELS,
+    Kernel,
+    full_dimension,
+    power_in_place,
+)
+from polysift.features.level_columns import MAX_SELF_KERNEL
 from polysift.features.scalers import SCALERS, Scaler, learn_scaler, needs_sketch
 from polysift.features.statistics import ColumnStatistics
 from polysift.features.survey import Questions, Survey
@@ -59,6 +67,8 @@ class MapSpec:
         known after the survey.
     max_levels : int
         The most levels of a category with a coordinate for each.
+    kernel : str
+        "polynomial" or "spline".
     """
 
     degree: int
@@ -68,6 +78,7 @@ class MapSpec:
     seed: int
     table: bool = False
     max_levels: int = DEFAULT_MAX_LEVELS
+    kernel: str = "polynomial"
 
     def resolve(self, d: int) -> tuple[str, int]:
         """Return the scheme ("given" for an array) and the largest number of centers."""
@@ -91,15 +102,33 @@ class MapSpec:
 
 def check_map_spec(estimator: Any, source: DataSource, seed: int) -> MapSpec:
     """Return the checked parameters of an estimator's feature map of the rows of a source."""
+    kernel = check_kernel(estimator.kernel, estimator.centers, source)
     return MapSpec(
         degree=check_degree(estimator.degree),
         n_centers=check_n_centers(estimator.n_centers),
         centers=check_centers(estimator.centers, source.n_features),
         scaler=check_choice("scaler", estimator.scaler, SCALERS),
         seed=seed,
-        table=is_table(source),
+        table=is_table(source) or kernel == "spline",
         max_levels=check_integer("max_levels", estimator.max_levels, least=2),
+        kernel=kernel,
     )
+
+
+def check_kernel(value: Any, centers: Any, source: DataSource) -> str:
+    """Return the kernel, which the centers and the rows must admit."""
+    kernel = str(check_choice("kernel", value, KERNELS))
+    if kernel == "spline" and isinstance(centers, str) and centers == "uniform":
+        raise ValueError(
+            "centers='uniform' needs kernel='polynomial': the centers of the spline kernel are "
+            "rows. Use centers='random', or leave it at 'auto'."
+        )
+    if kernel == "spline" and source.sparse:
+        raise ValueError(
+            "kernel='spline' needs dense rows: it would fill sparse input. Use "
+            "kernel='polynomial', or pass X.toarray()."
+        )
+    return kernel
 
 
 def is_table(source: DataSource) -> bool:
@@ -169,6 +198,11 @@ class FeatureMap:
         return len(self.centers)
 
     @property
+    def kernel(self) -> Kernel:
+        """How the coordinates of a row and a center are paired."""
+        return self.scaler.kernel
+
+    @property
     def fill(self) -> FloatArray:
         """The coordinates of missing values that the scaler leaves, (D,): means of the centers."""
         return np.asarray(self.centers.mean(axis=0))
@@ -203,18 +237,18 @@ class BlockFeatures:
         The feature map.
     dtype : dtype
         The dtype of the features.
-    C1 : ndarray of shape (d + 1, n)
-        The centers as columns, with a last row of ones.
+    kernel : Kernel
+        How the coordinates of a row and a center are paired.
+    C1 : ndarray of shape (D + 1, n)
+        The centers as columns, as rows with a last coordinate of one face them.
     """
 
     def __init__(self, feature_map: FeatureMap, dtype: Any) -> None:
         self.map = feature_map
         self.dtype = np.dtype(dtype)
-        n, d = feature_map.centers.shape
-        # A row of ones adds the kernel's 1 inside the product, without a pass of its own.
-        self.C1 = np.empty((d + 1, n), dtype)
-        self.C1[:-1] = feature_map.centers.T
-        self.C1[-1] = 1.0
+        self.kernel = feature_map.kernel
+        # A coordinate of ones adds the kernel's 1 inside the product, without a pass of its own.
+        self.C1 = np.ascontiguousarray(self.kernel.facing(feature_map.centers), dtype)
         self._work = Workspace()
 
     def rows(self, block: FloatArray) -> FloatArray:
@@ -231,13 +265,14 @@ class BlockFeatures:
         """
         shape = (block.shape[0], self.map.n_centers)
         Z = self._work.array("Z", shape, self.dtype) if out is None else out
+        scratch = self._work.array("scratch", shape, self.dtype)
         if sp.issparse(block):
             origin, scaled = self.map.scaler.transform_sparse(block)
             C = self.C1[:-1]
             np.add(scaled.astype(self.dtype) @ C, 1.0 + origin.astype(self.dtype) @ C, out=Z)
         else:
-            np.matmul(self.rows(block), self.C1, out=Z)
-        power_in_place(Z, self.map.degree, self._work.array("scratch", shape, self.dtype))
+            self.kernel.base(self.rows(block), self.C1, Z, scratch)
+        power_in_place(Z, self.map.degree, scratch)
         return Z
 
 
@@ -250,12 +285,12 @@ def build_feature_map(
     scaler: Scaler
     if found.columns is None:
         scaler = learn_scaler(spec.scaler, statistics, found.sketch)
-        box = scaler.box(statistics)
     else:
-        scaler = learn_table(spec.scaler, found.columns, found)
-        box = scaler.box(statistics)
-        n = min(n, full_dimension(spec.degree, box.shape[1]))
+        scaler = learn_table(spec.scaler, found.columns, found, spline=spec.kernel == "spline")
+        if spec.kernel == "polynomial":
+            n = min(n, full_dimension(spec.degree, scaler.n_coordinates(len(statistics.low))))
     if scheme == "uniform":
+        box = scaler.box(statistics)
         centers = uniform_centers(box[0], box[1], n, spec.seed)
     elif found.candidates is not None:
         centers = scaler.transform(found.candidates.dense_rows()[:n])
@@ -271,9 +306,7 @@ def refuse_overflow(
     feature_map: FeatureMap, statistics: ColumnStatistics, dtype: Any, total_weight: float
 ) -> None:
     """Raise if a feature, or a sum of squared features, can exceed its dtype on the data's box."""
-    box = feature_map.scaler.box(statistics)
-    with np.errstate(over="ignore"):
-        reach = np.log(1.0 + np.max(np.abs(feature_map.centers) @ np.abs(box).max(axis=0)))
+    reach = _reach(feature_map, statistics)
     s = feature_map.degree
     room = np.log(np.finfo(float).max) - np.log(max(total_weight, 1.0))
     in_gram = 2 * s * reach >= room
@@ -287,3 +320,12 @@ def refuse_overflow(
         f"degree={s} overflows {np.dtype(dtype).name}: 1 + x.c reaches {np.exp(reach):.3g} on "
         f"these data, and its power {s} is too large to sum. {remedy}"
     )
+
+
+def _reach(feature_map: FeatureMap, statistics: ColumnStatistics) -> float:
+    """Return the logarithm of the kernel's largest base on the data's box, or a bound on it."""
+    if feature_map.kernel.ranks:  # the parts of columns, and their indicators, are bounded
+        return float(np.log(1.0 + 2.0 * MAX_SELF_KERNEL))
+    box = feature_map.scaler.box(statistics)
+    with np.errstate(over="ignore"):
+        return float(np.log(1.0 + np.max(np.abs(feature_map.centers) @ np.abs(box).max(axis=0))))

@@ -1,7 +1,14 @@
-"""The polynomial kernel: its dimension, the bound on its degree, its integer power."""
+"""The kernels: the s-th power of a base, which is a sum over columns.
+
+The base of the polynomial kernel is ``1 + z.c``. That of the spline kernel has, for each number of
+a row, ``h(a) + h(b) - max(q_a, q_b)`` in the place of a product (``features.splines``): the
+reproducing kernel of functions of one variable with a square-integrable slope. Both are computed
+from rows and centers in the same coordinates; ``Kernel`` says how these are paired.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil, comb, log
 from numbers import Integral
 from typing import Any
@@ -12,6 +19,67 @@ from polysift.runtime.types import FloatArray
 
 MAX_DEGREE_BOUND = 10
 """The paper's cap on the degrees worth trying."""
+
+
+KERNELS = ("polynomial", "spline")
+"""The words of the parameter ``kernel``."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """How the coordinates of a row and of a center make the base of the power.
+
+    Coordinates are ``(q, z, a, e, g)``. The base is
+
+        ``1 + z.z_c - (a.e_c + e.a_c) + g + g_c - sum_k max(q_k, q_ck)``
+
+    The polynomial kernel has z alone. Of the spline kernel, q are scaled ranks, g is the sum over
+    columns of what depends on one of the two points alone, and a and e are there for columns with
+    missing values, which contribute nothing: a says that the value is absent, and e is what would
+    be left of a column's part if the other value is absent.
+
+    Attributes
+    ----------
+    ranks : int
+        The number of ranks q; 0 for the polynomial kernel.
+    absences : int
+        The number of columns with a and e.
+    """
+
+    ranks: int = 0
+    absences: int = 0
+
+    def facing(self, centers: FloatArray) -> FloatArray:
+        """Return centers as rows face them, (D + 1, n).
+
+        The base is the sum over coordinates of a row times these, a last coordinate of ones
+        included; of the ranks, minus the sum of the larger ones.
+        """
+        n, D = centers.shape
+        out = np.empty((D + 1, n))
+        out[:-1] = centers.T
+        out[-1] = 1.0
+        if self.ranks:
+            first = D - 1 - 2 * self.absences
+            middle = first + self.absences
+            out[first:middle] = -centers[:, middle:-1].T
+            out[middle:-2] = -centers[:, first:middle].T
+            out[-2] = 1.0
+            out[-1] += centers[:, -1]
+        return out
+
+    def base(self, X: FloatArray, C: FloatArray, out: FloatArray, scratch: FloatArray) -> None:
+        """Write the base of rows X (rows, D + 1), whose last coordinate is one, into ``out``.
+
+        ``C`` is what ``facing`` returns. ``scratch`` has the shape of ``out``.
+        """
+        np.matmul(X[:, self.ranks :], C[self.ranks :], out=out)
+        for k in range(self.ranks):
+            np.maximum(X[:, k : k + 1], C[k], out=scratch)
+            np.subtract(out, scratch, out=out)
+
+
+POLYNOMIAL = Kernel()
 
 
 def full_dimension(degree: int, n_features: int) -> int:

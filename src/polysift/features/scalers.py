@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 
+from polysift.features.kernels import POLYNOMIAL, Kernel
 from polysift.features.statistics import ColumnStatistics, QuantileSketch, thin
 from polysift.runtime.arrays import InvalidFieldError, require, required_array
 from polysift.runtime.types import Block, BoolArray, FloatArray, IntArray
@@ -99,6 +100,11 @@ class Scaler(ABC):
     kind: ClassVar[str]
     needs_sketch: ClassVar[bool] = False
     takes_sparse: ClassVar[bool] = False
+
+    @property
+    def kernel(self) -> Kernel:
+        """How the coordinates of a row and a center are paired."""
+        return POLYNOMIAL
 
     @property
     def places_missing(self) -> bool:
@@ -275,13 +281,41 @@ def _inverse(width: FloatArray) -> FloatArray:
     return np.where(usable, 1.0 / np.where(usable, width, 1.0), 0.0)
 
 
-def _apart(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+def apart(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return a distribution whose values are so far apart that slopes between them are finite."""
     gaps = np.diff(values) > np.finfo(float).tiny
     if gaps.all():
         return values, weights
     starts = np.flatnonzero(np.append(True, gaps))
     return values[starts], np.add.reduceat(weights, starts)
+
+
+def knot_slopes(block: FloatArray, columns: list[Knots]) -> FloatArray:
+    """Return the slopes of piecewise linear functions of columns, zero beyond their knots.
+
+    At a knot it is the mean of both sides.
+    """
+    out = np.empty(block.shape)
+    for j, (knots, values) in enumerate(columns):
+        pieces = np.concatenate([[0.0], np.diff(values) / np.diff(knots), [0.0]])
+        sides = (np.searchsorted(knots, block[:, j], side) for side in ("left", "right"))
+        out[:, j] = sum(pieces[at] for at in sides)
+    return out / 2.0
+
+
+def validate_knots(values: Any, levels: Any, counts: Any, d: int) -> FloatArray:
+    """Return the knots of d columns; raise an ``InvalidFieldError`` unless they ascend."""
+    fields = {"values": values, "levels": levels, "counts": counts}
+    values = required_array(fields, "values", "f", (d, None))
+    levels = required_array(fields, "levels", "f", values.shape)
+    counts = required_array(fields, "counts", "i", (d,))
+    width = values.shape[1]
+    within = (counts >= 1) & (counts <= width)
+    require(within.all(), "the counts of scaler_ must be within bounds")
+    used = np.arange(1, width) < counts[:, np.newaxis]
+    ascending = (values[:, 1:] > values[:, :-1]) & (levels[:, 1:] >= levels[:, :-1])
+    require((ascending | ~used).all(), "the knots of scaler_ must ascend")
+    return values
 
 
 @dataclass(frozen=True)
@@ -311,7 +345,7 @@ class QuantileScaler(Scaler):
         values, levels = np.zeros((d, MAX_KNOTS)), np.full((d, MAX_KNOTS), 0.5)
         counts = np.empty(d, dtype=int)
         for j, column in enumerate(zip(sketch.values, sketch.weights, strict=True)):
-            knots, weights = thin(*_apart(*column), MAX_KNOTS)
+            knots, weights = thin(*apart(*column), MAX_KNOTS)
             counts[j] = len(knots)
             values[j, : counts[j]] = knots
             if counts[j] > 1:
@@ -344,12 +378,7 @@ class QuantileScaler(Scaler):
 
     def slope(self, block: FloatArray) -> FloatArray:
         """Return the derivative: between knots constant, zero beyond them, at a knot the mean."""
-        out = np.empty(block.shape)
-        for j, (knots, levels) in enumerate(self._knots()):
-            pieces = np.concatenate([[0.0], np.diff(levels) / np.diff(knots), [0.0]])
-            sides = (np.searchsorted(knots, block[:, j], side) for side in ("left", "right"))
-            out[:, j] = sum(pieces[at] for at in sides)
-        return out / np.sqrt(block.shape[1])  # 2 q, and the mean of two
+        return 2.0 * knot_slopes(block, self._knots()) / np.sqrt(block.shape[1])
 
     def to_onnx(self, graph: OnnxGraph, x: str) -> str:
         """Add a search among the knots, and the steps of ``transform`` one by one."""
@@ -361,15 +390,7 @@ class QuantileScaler(Scaler):
 
     def validate(self, d: int) -> None:
         """Raise unless each column has knots, which ascend."""
-        values = required_array(vars(self), "values", "f", (d, None))
-        levels = required_array(vars(self), "levels", "f", values.shape)
-        counts = required_array(vars(self), "counts", "i", (d,))
-        width = values.shape[1]
-        within = (counts >= 1) & (counts <= width)
-        require(within.all(), "the counts of scaler_ must be within bounds")
-        used = np.arange(1, width) < counts[:, np.newaxis]
-        ascending = (values[:, 1:] > values[:, :-1]) & (levels[:, 1:] >= levels[:, :-1])
-        require((ascending | ~used).all(), "the knots of scaler_ must ascend")
+        validate_knots(self.values, self.levels, self.counts, d)
 
     def _knots(self) -> list[Knots]:
         """Return the knots of each column that are used, and q there."""

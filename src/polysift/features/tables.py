@@ -8,6 +8,8 @@ where values are missing at all an indicator says so, at half of a column's weig
 
 A table whose columns are all numbers, none of them missing, keeps the paper's kernel: its scaler is
 one of ``features.scalers``, and if columns are left out, ``TableScaler`` holds that of the others.
+
+With the spline kernel, the numbers' parts are those of ``features.splines``, whatever the table.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ import numpy as np
 
 from polysift.data.kinds import CATEGORY, DATE, DROP, NUMBER
 from polysift.data.words import READINGS
-from polysift.features.columns import COLUMN_KINDS, ENCODED, LEFT_OUT, TableColumns
+from polysift.features.columns import COLUMN_KINDS, CONSTANT, ENCODED, LEFT_OUT, TableColumns
+from polysift.features.kernels import POLYNOMIAL, Kernel
 from polysift.features.level_columns import (
     MAX_SELF_KERNEL,
     LevelColumn,
@@ -31,6 +34,7 @@ from polysift.features.level_columns import (
 )
 from polysift.features.levels import LevelCounts
 from polysift.features.scalers import (
+    ONNX_DOUBLE,
     ONNX_INT64,
     AffineScaler,
     OnnxGraph,
@@ -39,6 +43,7 @@ from polysift.features.scalers import (
     learn_scaler,
     scaler_from_dict,
 )
+from polysift.features.splines import SplineScaler
 from polysift.features.statistics import ColumnStatistics, QuantileSketch
 from polysift.features.survey import Survey
 from polysift.features.unfolding import Unfolding
@@ -73,6 +78,11 @@ class TableScaler(Scaler):
         The coordinate of an indicator where the value is there, and where it is missing.
     levels : list of LevelColumn
         The categories.
+    spline : SplineScaler or None
+        With the spline kernel, takes the N numbers to their ranks and heights, in the place of
+        ``ranks`` and ``affine``. There are further coordinates then, last of all: whether each
+        number is absent and what is left of its part if another is (for those that may be
+        missing), and the sum of the heights (``features.kernels.Kernel``).
     """
 
     kind = "table"
@@ -87,6 +97,7 @@ class TableScaler(Scaler):
     indicators: IntArray
     indicator_values: FloatArray
     levels: list[LevelColumn]
+    spline: SplineScaler | None = None
 
     @classmethod
     def learn(cls, statistics: ColumnStatistics, sketch: QuantileSketch | None) -> Self:
@@ -96,11 +107,29 @@ class TableScaler(Scaler):
     @property
     def width(self) -> int:
         """The number of coordinates, D."""
-        return len(self.owners)
+        return len(self.owners) + (0 if self.spline is None else 2 * len(self.absent) + 1)
+
+    @property
+    def kernel(self) -> Kernel:
+        """How the coordinates of a row and a center are paired."""
+        if self.spline is None:
+            return POLYNOMIAL
+        return Kernel(len(self.numbers), len(self.absent))
+
+    @property
+    def by_column(self) -> bool:
+        """Whether an exported model takes columns one by one: not for a spline of plain numbers."""
+        plain = self.spline is not None and set(self.kinds) <= {NUMBER, CONSTANT}
+        return not plain or bool(self.missing.any())
+
+    @property
+    def absent(self) -> IntArray:
+        """The numbers that may be missing, as positions among them."""
+        return np.flatnonzero(self.missing[self.numbers] > 0)
 
     @property
     def owners(self) -> IntArray:
-        """The column of each coordinate, of shape (D,)."""
+        """The column of each number, indicator and coordinate of a category."""
         of_levels = [np.full(found.width, found.column) for found in self.levels]
         return np.concatenate([self.numbers, self.indicators, *of_levels]).astype(int)
 
@@ -112,7 +141,11 @@ class TableScaler(Scaler):
     @property
     def places_missing(self) -> bool:
         """Whether a missing value has coordinates: not in the paper's kernel, of numbers alone."""
-        return len(self.indicators) > 0 or any(self.kinds[j] != NUMBER for j in self.inputs)
+        return (
+            self.spline is not None
+            or len(self.indicators) > 0
+            or any(self.kinds[j] != NUMBER for j in self.inputs)
+        )
 
     def n_coordinates(self, d: int) -> int:
         """Return the number of coordinates, D."""
@@ -126,9 +159,12 @@ class TableScaler(Scaler):
         """Return the coordinates of dense rows, (rows, D); returns a new float64 array."""
         out = np.empty((len(block), self.width))
         raw = self._unfolding()(block)
-        z = self.affine.transform(raw if self.ranks is None else self.ranks.transform(raw))
         N, end = len(self.numbers), len(self.numbers) + len(self.indicators)
-        out[:, :N] = np.where(np.isnan(raw), 0.0, z) if self.places_missing else z
+        if self.spline is None:
+            z = self.affine.transform(raw if self.ranks is None else self.ranks.transform(raw))
+            out[:, :N] = np.where(np.isnan(raw), 0.0, z) if self.places_missing else z
+        else:
+            self._transform_splines(self.spline, raw, out)
         absent = np.isnan(block[:, self.indicators])
         out[:, N:end] = np.where(absent, self.indicator_values[1], self.indicator_values[0])
         start = end
@@ -137,8 +173,26 @@ class TableScaler(Scaler):
             start += found.width
         return out
 
+    def _transform_splines(self, spline: SplineScaler, raw: FloatArray, out: FloatArray) -> None:
+        """Write ranks, absences and the sum of heights into coordinates of rows."""
+        at = self.absent
+        lacking = np.isnan(raw[:, at])
+        filled = spline.filled(raw)
+        q, heights = spline.transform(filled), spline.heights_of(filled)
+        q[:, at] = np.where(lacking, 0.0, q[:, at])
+        heights[:, at] = np.where(lacking, 0.0, heights[:, at])
+        rest = out[:, len(self.owners) :]
+        out[:, : q.shape[1]] = q
+        rest[:, : len(at)] = lacking
+        rest[:, len(at) : -1] = heights[:, at] - q[:, at]
+        rest[:, -1] = heights.sum(axis=1)
+
     def box(self, statistics: ColumnStatistics) -> FloatArray:
-        """Return the smallest and the largest value of each coordinate, of shape (2, D)."""
+        """Return the smallest and the largest value of each coordinate, of shape (2, D).
+
+        Of the spline kernel there is none: points of a box are no rows.
+        """
+        assert self.spline is None
         there = statistics.present > 0
         ends = np.stack([np.where(there, side, 0.0) for side in (statistics.low, statistics.high)])
         z = self.affine.transform(ends if self.ranks is None else self.ranks.transform(ends))
@@ -160,8 +214,9 @@ class TableScaler(Scaler):
         """Return the derivative of each coordinate by its column's value, (rows, D).
 
         It is zero for categories and indicators, and where a value is missing; that of a date is
-        per second.
+        per second. Of the spline kernel, see ``spline_slopes``.
         """
+        assert self.spline is None
         unfold = self._unfolding()
         raw = unfold(block)
         slopes = unfold.slope(block)
@@ -172,6 +227,15 @@ class TableScaler(Scaler):
         out[:, : len(self.numbers)] = np.where(np.isnan(raw), 0.0, slopes)
         return out
 
+    def spline_slopes(self, block: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the derivatives of ranks and heights by their columns' values, each (rows, N)."""
+        assert self.spline is not None
+        unfold = self._unfolding()
+        raw = unfold(block)
+        outer = np.where(np.isnan(raw), 0.0, unfold.slope(block))
+        filled = self.spline.filled(raw)
+        return outer * self.spline.slope(filled), outer * self.spline.height_slope(filled)
+
     def lacking(self, block: FloatArray) -> BoolArray:
         """Return which columns of dense rows lack values where no training row did, (d,)."""
         out = np.zeros(len(self.kinds), dtype=bool)
@@ -180,14 +244,18 @@ class TableScaler(Scaler):
         return out
 
     def to_onnx(self, graph: OnnxGraph, x: str) -> str:
-        """Add the nodes that make coordinates of rows of ``inputs``, in float64.
+        """Add the nodes that make coordinates of rows, in float64: of ``inputs``, if by column.
 
         A category is there as the row of its table (``LevelColumn.words_to_onnx``).
         """
-        position = {j: k for k, j in enumerate(self.inputs)}
-        parts = []
+        position = {j: k if self.by_column else j for k, j in enumerate(self.inputs)}
+        parts, rest = [], []
         if len(self.numbers):
             raw = self._unfolding().to_onnx(graph, x, position)
+            if self.spline is not None:
+                q, *rest = self._splines_to_onnx(self.spline, graph, raw)
+                parts.append(q)
+        if len(self.numbers) and self.spline is None:
             z = raw if self.ranks is None else self.ranks.to_onnx(graph, raw)
             z = self.affine.to_onnx(graph, z)
             if self.places_missing:
@@ -200,7 +268,28 @@ class TableScaler(Scaler):
             parts.append(graph.op("Where", absent, missing, there))
         if self.levels:
             parts += self._levels_to_onnx(graph, x, position)
+        parts += rest
         return graph.op("Concat", *parts, axis=1, name="coordinates")
+
+    def _splines_to_onnx(self, spline: SplineScaler, graph: OnnxGraph, raw: str) -> list[str]:
+        """Add ranks, absences and the sum of heights, as ``_transform_splines`` does."""
+        lacking = graph.op("IsNaN", raw)
+        known = graph.op("Where", lacking, graph.constant("medians", spline.middle), raw)
+        q, heights = spline.to_onnx(graph, known), spline.heights_to_onnx(graph, known)
+        axis = graph.constant("columns_axis", np.array([1]))
+        if not len(self.absent):
+            return [q, graph.op("ReduceSum", heights, axis, keepdims=1)]
+        zero = graph.constant("unknown", 0.0)
+        at = graph.constant("absent", self.absent)
+        possible = np.zeros(len(self.numbers), dtype=bool)
+        possible[self.absent] = True
+        lacking = graph.op("And", lacking, graph.constant("may_be_absent", possible))
+        q = graph.op("Where", lacking, zero, q)
+        heights = graph.op("Where", lacking, zero, heights)
+        left = graph.op("Sub", heights, q)
+        gone = graph.op("Cast", lacking, to=ONNX_DOUBLE)
+        columns = (graph.op("Gather", part, at, axis=1) for part in (gone, left))
+        return [q, *columns, graph.op("ReduceSum", heights, axis, keepdims=1)]
 
     def _levels_to_onnx(self, graph: OnnxGraph, x: str, position: dict[int, int]) -> list[str]:
         at = graph.constant("categories", [position[found.column] for found in self.levels])
@@ -224,6 +313,8 @@ class TableScaler(Scaler):
         self.affine.validate(len(numbers))
         if self.ranks is not None:
             self.ranks.validate(len(numbers))
+        if self.spline is not None:
+            self.spline.validate(len(numbers))
         missing = required_array(own, "missing", "f", (d,))
         require(((missing >= 0) & (missing <= 1)).all(), "missing must hold shares of rows")
         indicators = required_array(own, "indicators", "i", (None,))
@@ -238,25 +329,26 @@ class TableScaler(Scaler):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the scaler as plain values."""
-        parts = {"ranks": self.ranks, "affine": self.affine}
+        parts = {"ranks": self.ranks, "affine": self.affine, "spline": self.spline}
         scalers = {name: None if part is None else part.to_dict() for name, part in parts.items()}
         levels = [asdict(found.fitted()) for found in self.levels]
         return {"kind": self.kind, **vars(self), **scalers, "levels": levels}
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
-        """Return the scaler of a dict."""
-        made: Any = super().from_dict(stored)
-        ranks, affine = (
-            None if part is None else scaler_from_dict(_plain_dict(part))
-            for part in (made.ranks, made.affine)
+        """Return the scaler of a dict; older ones have no spline."""
+        made: Any = super().from_dict({"spline": None, **stored})
+        ranks, affine, spline = (
+            None if part is None else _number_scaler(part)
+            for part in (made.ranks, made.affine, made.spline)
         )
-        if not isinstance(affine, AffineScaler) or not isinstance(ranks, QuantileScaler | None):
+        fits = isinstance(affine, AffineScaler) and isinstance(ranks, QuantileScaler | None)
+        if not fits or not isinstance(spline, SplineScaler | None):
             raise InvalidFieldError("scaler_ must hold scalers of numbers")
         if not isinstance(made.levels, list):
             raise InvalidFieldError("the levels of scaler_ must be a list")
         levels = [level_column_from(found) for found in made.levels]
-        return replace(made, ranks=ranks, affine=affine, levels=levels)
+        return replace(made, ranks=ranks, affine=affine, levels=levels, spline=spline)
 
 
 def check_words(name: str, words: Any, known: Collection[str], d: int) -> None:
@@ -266,10 +358,12 @@ def check_words(name: str, words: Any, known: Collection[str], d: int) -> None:
     require(fits, f"{name} must be words such as {', '.join(filter(None, known))}")
 
 
-def _plain_dict(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
+def _number_scaler(stored: Any) -> Scaler:
+    if not isinstance(stored, dict):
         raise InvalidFieldError("scaler_ must hold scalers of numbers")
-    return value
+    if stored.get("kind") == SplineScaler.kind:
+        return SplineScaler.from_dict(stored)
+    return scaler_from_dict(stored)
 
 
 def restricted(found: Survey, columns: TableColumns) -> Survey:
@@ -282,12 +376,21 @@ def restricted(found: Survey, columns: TableColumns) -> Survey:
     return replace(found, statistics=found.statistics.columns(kept), sketch=sketch)
 
 
-def learn_table(name: str | None, columns: TableColumns, found: Survey) -> TableScaler:
-    """Learn the map of a table from its restricted survey; ``name`` says how numbers are scaled."""
+def learn_table(
+    name: str | None, columns: TableColumns, found: Survey, *, spline: bool = False
+) -> TableScaler:
+    """Learn the map of a table from its restricted survey.
+
+    ``name`` says how numbers are scaled, where these are not the coordinates of a ``spline``.
+    """
     used = columns.used
     scale = 1.0 / np.sqrt(max(len(used), 1))
     unfold = Unfolding.of([kind if kind in (NUMBER, DATE) else DROP for kind in columns.kinds])
-    ranks, affine = _learn_numbers(name, columns, found, unfold.owners)
+    wanted = spline and len(unfold.owners) > 0
+    splines = _learn_splines(columns, found, unfold.owners) if wanted else None
+    ranks, affine = None, AffineScaler.identity(len(unfold.owners))
+    if splines is None:
+        ranks, affine = _learn_numbers(name, columns, found, unfold.owners)
     indicators = np.array([j for j in used if columns.missing[j] > 0], dtype=int)
     p = columns.missing[indicators]
     values = np.stack([-p, 1.0 - p]) / np.sqrt(np.maximum(p * (1.0 - p), 1e-300))
@@ -307,6 +410,17 @@ def learn_table(name: str | None, columns: TableColumns, found: Survey) -> Table
         indicators=indicators,
         indicator_values=INDICATOR_WEIGHT * scale * np.clip(values, -bound, bound),
         levels=levels,
+        spline=splines,
+    )
+
+
+def _learn_splines(columns: TableColumns, found: Survey, owners: IntArray) -> SplineScaler:
+    """Learn the splines of numbers, all of a column with the weight of one column."""
+    assert found.sketch is not None
+    varying = np.array([len(values) > 1 for values in found.sketch.values], dtype=bool)
+    parts = np.bincount(owners[varying], minlength=len(columns.kinds))
+    return SplineScaler.weighted(
+        found.sketch, 1.0 / (np.maximum(parts[owners], 1) * max(len(columns.used), 1))
     )
 
 

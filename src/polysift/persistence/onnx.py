@@ -143,7 +143,7 @@ def _model_proto(onnx: Any, clf: FPCClassifier, input_type: np.dtype[Any]) -> An
     about = {"classes": classes.tolist(), "degree": clf.degree_, "n_centers": clf.n_centers_}
     if names is not None:
         about = {"feature_names": list(names), **about}
-    if isinstance(scaler, TableScaler):
+    if isinstance(scaler, TableScaler) and scaler.by_column:
         about["column_kinds"] = scaler.kinds
         titles = (value.name for value in inputs)
         about["inputs"] = dict(zip(titles, scaler.inputs, strict=True))
@@ -167,7 +167,7 @@ def _add_outputs(
         z = scaler.to_onnx(block, x)
         if not scaler.places_missing:
             z = onnx_graph.filled(block, x, z, feature_map.fill)
-        return onnx_graph.scored(block, z, clf.centers_, clf.degree_, clf.coef_)
+        return onnx_graph.scored(block, z, feature_map, clf.coef_)
 
     two, per_class = len(classes) == 2, (ROWS, len(classes))
     length = onnx_graph.block_rows(*clf.centers_.shape, len(inputs))

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import ONNX_DOUBLE, ONNX_INT64, Knots
 from polysift.runtime.types import FloatArray
 from polysift.training.calibration import Calibrator, IsotonicCalibrator, SigmoidCalibrator
@@ -223,14 +224,33 @@ def filled(graph: Graph, x: str, z: str, fill: FloatArray) -> str:
     return graph.op("Where", graph.op("IsNaN", x), graph.constant("fill", fill), z)
 
 
-def scored(graph: Graph, x: str, centers: FloatArray, degree: int, coef: FloatArray) -> str:
-    """Add the kernel of scaled rows and the centers, and its sums with coefficients (K, n)."""
+def scored(graph: Graph, x: str, feature_map: FeatureMap, coef: FloatArray) -> str:
+    """Add the kernel of coordinates and the centers, and its sums with coefficients (K, n)."""
     # Gemm, not MatMul: onnxruntime moves a scalar factor that stands before or after a MatMul into
     # an attribute of it, where it is a float32.
-    one = graph.constant("one", np.ones(1))
-    z = graph.op("Gemm", x, graph.constant("centers", centers), one, transB=1)
-    z = _power(graph, z, degree)
+    kernel = feature_map.kernel
+    C = kernel.facing(feature_map.centers)
+    if not kernel.ranks:
+        one = graph.constant("one", np.ones(1))
+        z = graph.op("Gemm", x, graph.constant("centers", feature_map.centers), one, transB=1)
+    else:
+        q = graph.op("Gather", x, graph.constant("of_ranks", np.arange(kernel.ranks)), axis=1)
+        others = graph.constant("of_others", np.arange(kernel.ranks, len(C) - 1))
+        rest = graph.op("Gather", x, others, axis=1)
+        facing = graph.constant("centers", C[kernel.ranks : -1])
+        z = graph.op("Gemm", rest, facing, graph.constant("own", C[-1]))
+        z = _minus_larger(graph, z, q, C[: kernel.ranks])
+    z = _power(graph, z, feature_map.degree)
     return graph.op("Gemm", z, graph.constant("coef", coef), transB=1)
+
+
+def _minus_larger(graph: Graph, z: str, q: str, C: FloatArray) -> str:
+    """Subtract the larger of the ranks of a row and of a center, rank after rank."""
+    for k, own in enumerate(C):
+        at = graph.constant("rank", np.array([k]))
+        larger = graph.op("Max", graph.op("Gather", q, at, axis=1), graph.constant("ranks", own))
+        z = graph.op("Sub", z, larger)
+    return z
 
 
 def _power(graph: Graph, base: str, degree: int) -> str:

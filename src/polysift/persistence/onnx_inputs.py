@@ -37,7 +37,7 @@ def inputs_of(
     scaler: Scaler, d: int, names: Sequence[str] | None, input_type: np.dtype[Any]
 ) -> list[Value]:
     """Return the inputs of a model of d columns, some of which have names."""
-    if not isinstance(scaler, TableScaler):
+    if not (isinstance(scaler, TableScaler) and scaler.by_column):
         return [Value("X", input_type, (ROWS, d), _rows_doc(names))]
     titles = input_names(names or [""] * d, scaler.inputs)
     return [
@@ -69,7 +69,7 @@ def read_rows(
     graph: Graph, scaler: Scaler, inputs: Sequence[str], input_type: np.dtype[Any]
 ) -> str:
     """Add the nodes that make float64 rows of inputs, as the scaler's ``to_onnx`` takes them."""
-    if not isinstance(scaler, TableScaler):
+    if not (isinstance(scaler, TableScaler) and scaler.by_column):
         (x,) = inputs
         return _double(graph, x, input_type)
     levels = {found.column: found for found in scaler.levels}

@@ -61,6 +61,7 @@ MODEL_PARAMETERS = (
     "gram",
     "columns",
     "max_levels",
+    "kernel",
 )
 """Parameters that must agree to resume from a checkpoint, besides the centers."""
 
