@@ -68,8 +68,8 @@ class SplineScaler(Scaler):
         ]
         counts = np.array([len(knots) for knots, _ in columns], dtype=int)
         shape = len(columns), int(counts.max(initial=1))
-        empty = (np.zeros(shape) for _ in range(3))
-        made = cls(*empty, counts=np.maximum(counts, 1), middle=np.zeros(len(columns)))
+        values, ranks, heights = np.zeros((3, *shape))
+        made = cls(values, ranks, heights, np.maximum(counts, 1), np.zeros(len(columns)))
         for j, (knots, shares) in enumerate(columns):
             if len(knots):
                 made.values[j, : len(knots)] = knots
