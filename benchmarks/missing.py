@@ -28,7 +28,7 @@ import numpy as np
 
 from common import load, three_parts
 from polysift import FPCClassifier
-from polysift.features import tables
+from polysift.features import table_learning as tables
 
 SETS = ("magic", "occupancy", "htru2", "credit_default", "covtype_binary", "skin", "banknote")
 SETS += ("seismic_bumps", "breast_cancer", "higgs_11k", "tables/keel_phoneme", "tables/keel_ring")

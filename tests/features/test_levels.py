@@ -17,7 +17,7 @@ from polysift.features.level_columns import (
 )
 from polysift.features.levels import count_levels, numbers_the_rows
 from polysift.features.survey import Questions, survey
-from polysift.features.tables import learn_table, restricted
+from polysift.features.table_learning import learn_table, restricted
 from polysift.runtime.parallel import Pool
 
 QUESTIONS = Questions(False, False, True, "given", 1, 0)

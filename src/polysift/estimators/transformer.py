@@ -46,10 +46,10 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     max_levels : int, default=100
         The most levels of a category that have a coordinate each; more are hashed to so many.
     kernel : {"polynomial", "spline"}, default="polynomial"
-        "polynomial" is the paper's kernel, ``(1 + x.c)^s``. "spline" has a spline of each number,
-        by its rank among the rows, in the place of the product of two numbers: outliers do not
-        matter, functions need not be smooth, and there is no limit of C(s+d, s) to n. ``scaler``
-        has no part in it, and the centers are rows.
+        "polynomial" is the paper's kernel, ``(1 + x.c)^s``. In "spline" each number has, beside
+        its line, a spline of its rank among the rows: outliers matter little, functions need not
+        be smooth, and there is no limit of C(s+d, s) to n. ``scaler`` has no part in it, and the
+        centers are rows.
 
     Attributes
     ----------

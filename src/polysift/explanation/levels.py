@@ -96,7 +96,7 @@ def levels_of_coordinates(score: Score, Z: FloatArray) -> dict[int, IntArray]:
     scaler, codes = score.scaler, {}
     if not isinstance(scaler, TableScaler):
         return {}
-    start = len(scaler.numbers) + len(scaler.indicators)
+    start = scaler.first_indicator + len(scaler.indicators)
     for found in scaler.levels:
         own = np.ascontiguousarray(Z[:, start : start + found.width])
         start += found.width
@@ -112,7 +112,7 @@ def _are_missing(scaler: TableScaler, Z: FloatArray, column: int) -> Any:
     """Return in which rows a column has no value, by its indicator."""
     for number, owner in enumerate(scaler.indicators):
         if owner == column:
-            return Z[:, len(scaler.numbers) + number] == scaler.indicator_values[1, number]
+            return Z[:, scaler.first_indicator + number] == scaler.indicator_values[1, number]
     return np.zeros(len(Z), dtype=bool)
 
 

@@ -28,7 +28,7 @@ from polysift.features.level_columns import MAX_SELF_KERNEL
 from polysift.features.scalers import SCALERS, Scaler, learn_scaler, needs_sketch
 from polysift.features.statistics import ColumnStatistics
 from polysift.features.survey import Questions, Survey
-from polysift.features.tables import learn_table
+from polysift.features.table_learning import learn_table
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import Workspace
 from polysift.runtime.parameters import check_choice, check_integer
@@ -69,6 +69,8 @@ class MapSpec:
         The most levels of a category with a coordinate for each.
     kernel : str
         "polynomial" or "spline".
+    weights : ndarray of shape (d,) or None
+        The weights of the columns, which sum to one; None for equal ones.
     """
 
     degree: int
@@ -79,6 +81,7 @@ class MapSpec:
     table: bool = False
     max_levels: int = DEFAULT_MAX_LEVELS
     kernel: str = "polynomial"
+    weights: FloatArray | None = None
 
     def resolve(self, d: int) -> tuple[str, int]:
         """Return the scheme ("given" for an array) and the largest number of centers."""
@@ -286,7 +289,8 @@ def build_feature_map(
     if found.columns is None:
         scaler = learn_scaler(spec.scaler, statistics, found.sketch)
     else:
-        scaler = learn_table(spec.scaler, found.columns, found, spline=spec.kernel == "spline")
+        spline = spec.kernel == "spline"
+        scaler = learn_table(spec.scaler, found.columns, found, spline=spline, weights=spec.weights)
         if spec.kernel == "polynomial":
             n = min(n, full_dimension(spec.degree, scaler.n_coordinates(len(statistics.low))))
     if scheme == "uniform":

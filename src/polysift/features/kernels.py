@@ -1,7 +1,7 @@
 """The kernels: the s-th power of a base, which is a sum over columns.
 
-The base of the polynomial kernel is ``1 + z.c``. That of the spline kernel has, for each number of
-a row, ``h(a) + h(b) - max(q_a, q_b)`` in the place of a product (``features.splines``): the
+The base of the polynomial kernel is ``1 + z.c``. That of the spline kernel has, beside the product
+of two numbers, ``h(a) + h(b) - max(q_a, q_b)`` of their ranks (``features.splines``): the
 reproducing kernel of functions of one variable with a square-integrable slope. Both are computed
 from rows and centers in the same coordinates; ``Kernel`` says how these are paired.
 """

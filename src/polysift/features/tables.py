@@ -9,7 +9,8 @@ where values are missing at all an indicator says so, at half of a column's weig
 A table whose columns are all numbers, none of them missing, keeps the paper's kernel: its scaler is
 one of ``features.scalers``, and if columns are left out, ``TableScaler`` holds that of the others.
 
-With the spline kernel, the numbers' parts are those of ``features.splines``, whatever the table.
+With the spline kernel, half of the weight of a number is that of its line, and half that of its
+spline (``features.splines``), whatever the table. Columns may have weights other than 1/d.
 """
 
 from __future__ import annotations
@@ -22,17 +23,12 @@ import numpy as np
 
 from polysift.data.kinds import CATEGORY, DATE, DROP, NUMBER
 from polysift.data.words import READINGS
-from polysift.features.columns import COLUMN_KINDS, CONSTANT, ENCODED, LEFT_OUT, TableColumns
+from polysift.features.columns import COLUMN_KINDS, CONSTANT, ENCODED, LEFT_OUT
 from polysift.features.kernels import POLYNOMIAL, Kernel
 from polysift.features.level_columns import (
-    MAX_SELF_KERNEL,
     LevelColumn,
-    hashed_column,
     level_column_from,
-    one_hot_column,
-    target_column,
 )
-from polysift.features.levels import LevelCounts
 from polysift.features.scalers import (
     ONNX_DOUBLE,
     ONNX_INT64,
@@ -40,18 +36,13 @@ from polysift.features.scalers import (
     OnnxGraph,
     QuantileScaler,
     Scaler,
-    learn_scaler,
     scaler_from_dict,
 )
 from polysift.features.splines import SplineScaler
 from polysift.features.statistics import ColumnStatistics, QuantileSketch
-from polysift.features.survey import Survey
 from polysift.features.unfolding import Unfolding
 from polysift.runtime.arrays import InvalidFieldError, require, required_array
 from polysift.runtime.types import BoolArray, FloatArray, IntArray
-
-INDICATOR_WEIGHT = 0.5
-"""What the indicator of missing values is multiplied with."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +70,10 @@ class TableScaler(Scaler):
     levels : list of LevelColumn
         The categories.
     spline : SplineScaler or None
-        With the spline kernel, takes the N numbers to their ranks and heights, in the place of
-        ``ranks`` and ``affine``. There are further coordinates then, last of all: whether each
-        number is absent and what is left of its part if another is (for those that may be
-        missing), and the sum of the heights (``features.kernels.Kernel``).
+        With the spline kernel, takes the N numbers to their ranks, which are the first coordinates,
+        and heights. There are further coordinates then, last of all: whether each number is absent
+        and what is left of its part if another is (for those that may be missing), and the sum of
+        the heights (``features.kernels.Kernel``).
     """
 
     kind = "table"
@@ -129,9 +120,15 @@ class TableScaler(Scaler):
 
     @property
     def owners(self) -> IntArray:
-        """The column of each number, indicator and coordinate of a category."""
+        """The column of each rank, number, indicator and coordinate of a category."""
         of_levels = [np.full(found.width, found.column) for found in self.levels]
-        return np.concatenate([self.numbers, self.indicators, *of_levels]).astype(int)
+        ranks = [] if self.spline is None else [self.numbers]
+        return np.concatenate([*ranks, self.numbers, self.indicators, *of_levels]).astype(int)
+
+    @property
+    def first_indicator(self) -> int:
+        """The position of the first coordinate that is not of a number."""
+        return len(self.numbers) * (1 if self.spline is None else 2)
 
     @property
     def inputs(self) -> list[int]:
@@ -159,14 +156,15 @@ class TableScaler(Scaler):
         """Return the coordinates of dense rows, (rows, D); returns a new float64 array."""
         out = np.empty((len(block), self.width))
         raw = self._unfolding()(block)
-        N, end = len(self.numbers), len(self.numbers) + len(self.indicators)
-        if self.spline is None:
-            z = self.affine.transform(raw if self.ranks is None else self.ranks.transform(raw))
-            out[:, :N] = np.where(np.isnan(raw), 0.0, z) if self.places_missing else z
-        else:
+        first = self.first_indicator
+        end = first + len(self.indicators)
+        z = self.affine.transform(raw if self.ranks is None else self.ranks.transform(raw))
+        numbers = slice(first - len(self.numbers), first)
+        out[:, numbers] = np.where(np.isnan(raw), 0.0, z) if self.places_missing else z
+        if self.spline is not None:
             self._transform_splines(self.spline, raw, out)
         absent = np.isnan(block[:, self.indicators])
-        out[:, N:end] = np.where(absent, self.indicator_values[1], self.indicator_values[0])
+        out[:, first:end] = np.where(absent, self.indicator_values[1], self.indicator_values[0])
         start = end
         for found in self.levels:
             out[:, start : start + found.width] = found.table[found.rows(block[:, found.column])]
@@ -214,9 +212,8 @@ class TableScaler(Scaler):
         """Return the derivative of each coordinate by its column's value, (rows, D).
 
         It is zero for categories and indicators, and where a value is missing; that of a date is
-        per second. Of the spline kernel, see ``spline_slopes``.
+        per second. Of a spline's own coordinates, which it leaves at zero, see ``spline_slopes``.
         """
-        assert self.spline is None
         unfold = self._unfolding()
         raw = unfold(block)
         slopes = unfold.slope(block)
@@ -224,7 +221,8 @@ class TableScaler(Scaler):
             slopes *= self.ranks.slope(raw)
         slopes *= self.affine.slope(raw if self.ranks is None else self.ranks.transform(raw))
         out = np.zeros((len(block), self.width))
-        out[:, : len(self.numbers)] = np.where(np.isnan(raw), 0.0, slopes)
+        numbers = slice(self.first_indicator - len(self.numbers), self.first_indicator)
+        out[:, numbers] = np.where(np.isnan(raw), 0.0, slopes)
         return out
 
     def spline_slopes(self, block: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -255,7 +253,6 @@ class TableScaler(Scaler):
             if self.spline is not None:
                 q, *rest = self._splines_to_onnx(self.spline, graph, raw)
                 parts.append(q)
-        if len(self.numbers) and self.spline is None:
             z = raw if self.ranks is None else self.ranks.to_onnx(graph, raw)
             z = self.affine.to_onnx(graph, z)
             if self.places_missing:
@@ -364,107 +361,6 @@ def _number_scaler(stored: Any) -> Scaler:
     if stored.get("kind") == SplineScaler.kind:
         return SplineScaler.from_dict(stored)
     return scaler_from_dict(stored)
-
-
-def restricted(found: Survey, columns: TableColumns) -> Survey:
-    """Return a survey with the numbers of the columns in use alone."""
-    surveyed = Unfolding.of([column.kind for column in columns.types])
-    kept = np.flatnonzero(np.isin(surveyed.owners, columns.used))
-    sketch = found.sketch
-    if sketch is not None:
-        sketch = QuantileSketch([sketch.values[j] for j in kept], [sketch.weights[j] for j in kept])
-    return replace(found, statistics=found.statistics.columns(kept), sketch=sketch)
-
-
-def learn_table(
-    name: str | None, columns: TableColumns, found: Survey, *, spline: bool = False
-) -> TableScaler:
-    """Learn the map of a table from its restricted survey.
-
-    ``name`` says how numbers are scaled, where these are not the coordinates of a ``spline``.
-    """
-    used = columns.used
-    scale = 1.0 / np.sqrt(max(len(used), 1))
-    unfold = Unfolding.of([kind if kind in (NUMBER, DATE) else DROP for kind in columns.kinds])
-    wanted = spline and len(unfold.owners) > 0
-    splines = _learn_splines(columns, found, unfold.owners) if wanted else None
-    ranks, affine = None, AffineScaler.identity(len(unfold.owners))
-    if splines is None:
-        ranks, affine = _learn_numbers(name, columns, found, unfold.owners)
-    indicators = np.array([j for j in used if columns.missing[j] > 0], dtype=int)
-    p = columns.missing[indicators]
-    values = np.stack([-p, 1.0 - p]) / np.sqrt(np.maximum(p * (1.0 - p), 1e-300))
-    bound = np.sqrt(MAX_SELF_KERNEL)
-    levels = [
-        _learn_levels(j, columns, found.levels[j], scale)
-        for j in used
-        if columns.types[j].kind == CATEGORY
-    ]
-    return TableScaler(
-        kinds=list(columns.kinds),
-        readings=[column.reading for column in columns.types],
-        numbers=unfold.owners,
-        ranks=ranks,
-        affine=affine,
-        missing=columns.missing,
-        indicators=indicators,
-        indicator_values=INDICATOR_WEIGHT * scale * np.clip(values, -bound, bound),
-        levels=levels,
-        spline=splines,
-    )
-
-
-def _learn_splines(columns: TableColumns, found: Survey, owners: IntArray) -> SplineScaler:
-    """Learn the splines of numbers, all of a column with the weight of one column."""
-    assert found.sketch is not None
-    varying = np.array([len(values) > 1 for values in found.sketch.values], dtype=bool)
-    parts = np.bincount(owners[varying], minlength=len(columns.kinds))
-    return SplineScaler.weighted(
-        found.sketch, 1.0 / (np.maximum(parts[owners], 1) * max(len(columns.used), 1))
-    )
-
-
-def _learn_levels(j: int, columns: TableColumns, found: LevelCounts, scale: float) -> LevelColumn:
-    if columns.kinds[j] == CATEGORY:
-        return one_hot_column(j, found, columns.whole, scale)
-    if j in columns.encoded:
-        by_fold, n_folds = columns.encoded[j]
-        return target_column(j, found, by_fold, n_folds, scale)
-    return hashed_column(j, found, columns.max_levels, scale)
-
-
-def _learn_numbers(
-    name: str | None, columns: TableColumns, found: Survey, owners: IntArray
-) -> tuple[QuantileScaler | None, AffineScaler]:
-    """Learn the map of numbers: that of the paper's kernel, or centred, scaled and bounded."""
-    statistics, sketch = found.statistics, found.sketch
-    identity = AffineScaler.identity(len(owners))
-    if columns.plain or name is None:
-        learned = learn_scaler(name, statistics, sketch)
-        if isinstance(learned, QuantileScaler):
-            return learned, identity
-        assert isinstance(learned, AffineScaler)
-        return None, AffineScaler(learned.offset, learned.scale, learned.low, learned.high)
-    assert sketch is not None
-    ranks = QuantileScaler.learn(statistics, sketch) if name == "quantile" else None
-    mean, deviation, shift = np.zeros((3, len(owners)))
-    for k, (values, weights) in enumerate(zip(sketch.values, sketch.weights, strict=True)):
-        if len(values) < 2:
-            continue
-        s = values if ranks is None else ranks.transform_column(values, k)
-        total = weights.sum()
-        mean[k] = weights @ s / total
-        deviation[k] = np.sqrt(weights @ (s - mean[k]) ** 2 / total)
-        if deviation[k] > 0:
-            bound = np.sqrt(MAX_SELF_KERNEL)
-            shift[k] = weights @ np.clip((s - mean[k]) / deviation[k], -bound, bound) / total
-    reach = np.sqrt(MAX_SELF_KERNEL) * deviation
-    varying = np.bincount(owners[deviation > 0], minlength=len(columns.kinds))
-    parts = np.maximum(varying[owners], 1) * max(len(columns.used), 1)
-    scale = np.where(deviation > 0, 1.0 / np.where(deviation > 0, deviation, 1.0), 0.0)
-    return ranks, AffineScaler(
-        mean + shift * deviation, scale / np.sqrt(parts), mean - reach, mean + reach
-    )
 
 
 def stored_scaler(stored: dict[str, Any]) -> Scaler:

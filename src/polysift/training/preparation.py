@@ -23,7 +23,7 @@ from polysift.features.feature_map import MapSpec
 from polysift.features.leakage import deciding_columns, sampled_share
 from polysift.features.statistics import ColumnStatistics
 from polysift.features.survey import Questions, Survey
-from polysift.features.tables import restricted
+from polysift.features.table_learning import restricted
 from polysift.runtime.checkpoints import digest
 from polysift.runtime.types import FloatArray
 
