@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from polysift.cluster.ray_cluster import RayCluster as RayCluster
     from polysift.data.readers import open_data as open_data
     from polysift.data.source import DataSource as DataSource
+    from polysift.estimators.classifier import PAPER as PAPER
     from polysift.estimators.classifier import FPCClassifier as FPCClassifier
     from polysift.estimators.search import FPCClassifierCV as FPCClassifierCV
     from polysift.estimators.transformer import PolynomialKernelMap as PolynomialKernelMap
@@ -39,6 +40,7 @@ _HOMES = {
     "FeatureOverflowError": "runtime.errors",
     "Forecast": "training.plan",
     "ModelFileError": "persistence.model_file",
+    "PAPER": "estimators.classifier",
     "PolynomialKernelMap": "estimators.transformer",
     "RayCluster": "cluster.ray_cluster",
     "WorkersLostError": "runtime.progress",

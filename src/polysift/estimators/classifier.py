@@ -37,31 +37,52 @@ from polysift.training.fit import WarmStart, train
 from polysift.training.job import check_solver_parameters, job_of, warn_about
 from polysift.training.plan import Forecast, plan
 
+PAPER = {
+    "kernel": "polynomial",
+    "degree": 3,
+    "scaler": "minmax",
+    "n_centers": 1000,
+    "alpha": 1.0,
+    "beta": 1.0,
+    "rho": None,
+}
+"""The paper's Algorithm 1 with nothing left to the data: ``FPCClassifier(**PAPER)``.
+
+The degree, for which the paper has a search, is any: ``FPCClassifier(**PAPER | {"degree": 9})``.
+"""
+
 
 class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Fast polynomial kernel classification (FPC).
 
-    The score of a row x is ``sum_j u_j (1 + x.c_j)^s`` with n centers ``c_j``. The coefficients u
-    minimise the hinge loss ``(1/m) sum_i max(0, 1 - y_i score(x_i))``, without a penalty, by the
-    paper's proximal ADMM or by Newton's method. Training takes O(m n (n + T)) time for T iterations
-    and never stores the m x n feature matrix. More than two classes are learned one-vs-rest, all
-    in the same passes over the data.
+    The score of a row x is ``sum_j u_j (1 + k(x, c_j))^s`` with n centers ``c_j`` and k a sum over
+    columns: the product x.c_j, or splines beside it. The coefficients u minimise the hinge loss
+    ``(1/m) sum_i max(0, 1 - y_i score(x_i))`` by the paper's proximal ADMM or by Newton's method.
+    Training takes O(m n (n + T)) time for T iterations and never stores the m x n feature matrix.
+    More than two classes are learned one-vs-rest, all in the same passes over the data.
+
+    Nothing needs to be set: the kernel, its scaler and degree, the weights of the columns and the
+    ratio rho are chosen by generalised cross-validation, from sums over a sample of the rows and
+    the Gram matrix of all rows, at little more than the cost of one fit (see ``selection_``).
+    ``FPCClassifier(**polysift.PAPER)`` leaves nothing to the data.
 
     Parameters
     ----------
-    degree : int, default=3
-        The degree s of the kernel, the most important parameter. ``degree_bound`` gives the largest
-        value that the paper would try.
+    degree : int or "auto", default="auto"
+        The degree s of the kernel. "auto" chooses among 1, 2, 3, 4, 6 and 8; ``degree_bound`` gives
+        the largest value that the paper would try.
     n_centers : int or "auto", default="auto"
-        The number of centers n; "auto" is min(C(s+d, s), 1000), or all rows of given centers.
-        Never more than C(s+d, s) or the number of distinct rows are used; see ``n_centers_``.
+        The number of centers n; "auto" grows with the rows up to 1500, or is all rows of given
+        centers. Never more than the number of distinct rows are used, or, by the polynomial
+        kernel, than C(s+d, s); see ``n_centers_``.
     centers : {"auto", "uniform", "first", "random"} or array of shape (n, d), default="auto"
         How the centers are chosen: "uniform" points in the box of the scaled data (the paper's
         Scheme 1), the "first" distinct rows (Scheme 2), "random" rows (Scheme 3: those with the
         smallest seeded hash of their content, so that neither order nor repetition matters), or
         the given points in the units of X. "auto" is "uniform" when n is the full dimension
         C(s+d, s), where all schemes span the same space, and "random" otherwise.
-    scaler : {"minmax", "standard", "quantile", None}, default="minmax"
+    scaler : {"auto", "minmax", "standard", "quantile", None}, default="auto"
+        The scaler of the polynomial kernel. "auto" chooses between "standard" and "quantile".
         "minmax" scales each column to [0, 1] (the paper) and clips to [-0.1, 1.1] at prediction;
         "standard" clips to four standard deviations and divides by sqrt(d); "quantile" maps to
         ``(2 q - 1) / sqrt(d)`` with q the column's distribution function; None does not scale.
@@ -73,17 +94,20 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         step: with many rows per center it comes closer to the minimum, in far fewer passes, but
         needs float64 features and some n x n matrices per label column; it warns likewise. For
         many rows it starts on a subsample, and needs fewer passes over all of them.
-    alpha : float, default=1.0
-        The weight of the proximal term, which only damps the steps. For "paper" it is the
-        paper's alpha. For "converged" it is relative to the smallest value that rounding allows,
+    alpha : float, default=None
+        The weight of the proximal term, which only damps the steps; None is 1. For "paper" it is
+        the paper's alpha; who gives it, or beta, leaves nothing of rho to the data. For "converged" it is relative to the smallest value that rounding allows,
         beta x 10 eps trace(G): larger values take smaller steps. "newton" has no proximal term; it
         scales, in the same units, what is added to G before its factorisation.
     beta : float, default=None
         The augmented Lagrangian parameter; None is 1 for "paper", and 0.1 / m for "converged".
         "newton" ignores it.
-    rho : float, default=None
+    rho : float, "auto" or None, default="auto"
         The ratio alpha / beta relative to trace(G) / n, where G = A'A is the Gram matrix of the
-        features; it overrides alpha, for "newton" too.
+        features; a number overrides alpha, for "newton" too. "auto", where neither alpha nor beta
+        is given, lets "paper" take the ratio with the least generalised cross-validation: the
+        first iterate is a ridge regression on the labels with the penalty rho. None takes alpha and
+        beta.
     max_iter : int, default=None
         The maximum number of iterations, each of them a pass over the data; None is 5 for "paper",
         and 300 for "converged" and "newton".
@@ -143,8 +167,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     max_levels : int, default=100
         The most levels of a category that have a coordinate each. For more of them the labels
         stand, learned from other rows (cross-fitted) and smoothed.
-    kernel : {"polynomial", "spline"}, default="polynomial"
-        "polynomial" is the paper's kernel, ``(1 + x.c)^s``. In "spline" each number has, beside
+    kernel : {"auto", "polynomial", "spline"}, default="auto"
+        "auto" chooses, and lets columns have different weights. "polynomial" is the paper's kernel, ``(1 + x.c)^s``. In "spline" each number has, beside
         its line, a spline of its rank among the rows: outliers matter little, functions need not
         be smooth, and there is no limit of C(s+d, s) to n. ``scaler`` has no part in it, and the
         centers are rows.
@@ -161,10 +185,18 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The number of centers used.
     degree_ : int
         The degree.
+    kernel_ : str
+        "polynomial" or "spline".
     scaler_ : dict
         The learned scaler, as plain arrays.
     rho_ : float
         The ratio alpha / beta used: the given one, or its floor.
+    selection_ : dict
+        Where something was left to the choice: "trials", a dict for each feature map that was
+        tried, in order, with "kernel", "scaler", "degree", "weights" ("equal", or "by importance"
+        of the columns), "gcv" (the estimated error, relative to that of a score of zero; None if
+        the features overflow) and "degrees_of_freedom"; "best", the number of the one that was
+        taken; "rows" and "centers", the size of the sample; "column_weights".
     n_iter_ : int
         The number of iterations.
     status_ : str
@@ -255,14 +287,14 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        degree: int = 3,
+        degree: Any = "auto",
         n_centers: Any = "auto",
         centers: Any = "auto",
-        scaler: str | None = "minmax",
+        scaler: str | None = "auto",
         solver: str = "paper",
-        alpha: float = 1.0,
+        alpha: float | None = None,
         beta: float | None = None,
-        rho: float | None = None,
+        rho: Any = "auto",
         max_iter: int | None = None,
         tol: float | None = None,
         class_weight: Any = None,
@@ -278,7 +310,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         gram: str = "exact",
         columns: Any = None,
         max_levels: int = DEFAULT_MAX_LEVELS,
-        kernel: str = "polynomial",
+        kernel: str = "auto",
     ) -> None:
         self.degree = degree
         self.n_centers = n_centers

@@ -61,7 +61,7 @@ FRAMES = 0 if with_callbacks.__module__ == __name__ else 1
 def set_fitted_attributes(model: Any, trained: Trained, seed: int) -> None:
     """Set the fitted attributes of a classifier to those of a training run."""
     made = fitted_attributes(trained) | {"random_state_": seed, "_map_params": map_params(model)}
-    for name in ("calibrator_", "calibration_report_"):  # of an earlier fit
+    for name in ("calibrator_", "calibration_report_", "selection_"):  # of an earlier fit
         model.__dict__.pop(name, None)
     for name, value in made.items():
         setattr(model, name, value)
@@ -79,6 +79,7 @@ def fitted_attributes(trained: Trained) -> dict[str, Any]:
         "status_": result.status.word,
         "status_message_": result.status.value,
         "history_": result.history,
+        "kernel_": "spline" if trained.feature_map.kernel.ranks else "polynomial",
         "gram_": "exact" if result.products is None else "sampled",
         "n_products_": result.products or 0,
     }
@@ -87,6 +88,8 @@ def fitted_attributes(trained: Trained) -> dict[str, Any]:
         made["column_notes_"] = list(trained.notes)
         made["column_ranges_"] = trained.columns.ranges
         made["unseen_shares_"] = trained.columns.unseen
+    if trained.selection is not None:
+        made["selection_"] = trained.selection
     if trained.calibration is not None:
         made["calibrator_"] = trained.calibration.calibrator.to_dict()
         made["calibration_report_"] = trained.calibration.report

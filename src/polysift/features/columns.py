@@ -77,6 +77,11 @@ class TableColumns:
         return [j for j, kind in enumerate(self.kinds) if kind not in LEFT_OUT]
 
     @property
+    def all_plain(self) -> bool:
+        """Whether all columns are numbers, none of them missing or left out."""
+        return self.plain and len(self.used) == len(self.kinds)
+
+    @property
     def to_encode(self) -> tuple[int, ...]:
         """The columns that the labels stand for."""
         return tuple(j for j, kind in enumerate(self.kinds) if kind == ENCODED)

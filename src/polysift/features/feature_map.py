@@ -139,9 +139,8 @@ def is_table(source: DataSource) -> bool:
     return any(column.kind not in (NUMBER, DROP) for column in source.types or ())
 
 
-def check_degree(value: Any, name: str = "degree") -> int:
+def check_degree(value: Any, name: str = "degree", hint: str = "") -> int:
     """Return the degree; the message for 2.5 suggests 2 or 3."""
-    hint = ""
     if isinstance(value, float | np.floating) and 1 < value < 1e6:
         below = int(value)
         hint = f" Use {name}={below} or {name}={below + 1}."
@@ -286,13 +285,13 @@ def build_feature_map(
     statistics = found.statistics
     scheme, n = spec.resolve(len(statistics.low))
     scaler: Scaler
-    if found.columns is None:
+    spline = spec.kernel == "spline"
+    if found.columns is None or (spec.weights is None and not spline and found.columns.all_plain):
         scaler = learn_scaler(spec.scaler, statistics, found.sketch)
     else:
-        spline = spec.kernel == "spline"
         scaler = learn_table(spec.scaler, found.columns, found, spline=spline, weights=spec.weights)
-        if spec.kernel == "polynomial":
-            n = min(n, full_dimension(spec.degree, scaler.n_coordinates(len(statistics.low))))
+    if not spline:
+        n = min(n, full_dimension(spec.degree, scaler.n_coordinates(len(statistics.low))))
     if scheme == "uniform":
         box = scaler.box(statistics)
         centers = uniform_centers(box[0], box[1], n, spec.seed)

@@ -4,24 +4,17 @@ A column that nearly decides the label is often one that is known only after it:
 cancellation, a code that was derived from the outcome. For each column alone, its values are put
 into groups, the levels of a category or the quantiles of a number, and the rule that predicts the
 most frequent class of a group is learned on one half of the sample and tried on the other.
-
-Which rows are in the sample depends on their position and the seed alone, so that it is the same
-for threads, files and workers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import numpy as np
 
 from polysift.data.kinds import CATEGORY
-from polysift.data.labels import Encoding, LabelPart
 from polysift.data.source import DataSource
-from polysift.features.centers import mix
 from polysift.features.columns import TableColumns
-from polysift.runtime.types import BoolArray, FloatArray, IntArray
+from polysift.features.sampled_rows import LabelledSample
+from polysift.runtime.types import FloatArray, IntArray
 
 MAX_SAMPLED_ROWS, MAX_SAMPLED_VALUES = 10_000, 2**20
 """The expected rows of the sample, and the most values that these may have."""
@@ -42,14 +35,6 @@ share of the errors of always predicting the most frequent class. Honest columns
 light in a room avoids 94 % of the errors on whether somebody is there."""
 
 
-@dataclass(frozen=True)
-class SampledRows:
-    """Rows of the sample with their labels, in the order of the data."""
-
-    rows: FloatArray
-    labels: LabelPart
-
-
 def sampled_share(source: DataSource) -> float:
     """Return the share of a source's rows in the sample: none where columns have no names."""
     if source.names is None or source.sparse:
@@ -58,35 +43,27 @@ def sampled_share(source: DataSource) -> float:
     return min(1.0, most / source.n_rows)
 
 
-def is_sampled(first_row: int, count: int, share: float, seed: int) -> BoolArray:
-    """Return which of adjacent rows, of which the first has this number, are in the sample."""
-    positions = np.arange(first_row, first_row + count, dtype=np.uint64)
-    keys = mix(positions + mix(np.array([seed], dtype=np.uint64)))
-    return np.asarray((keys >> np.uint64(11)) < np.uint64(share * 2.0**53))
-
-
 def deciding_columns(
-    sample: Sequence[SampledRows], encoding: Encoding, columns: TableColumns
+    sample: LabelledSample | None, n_classes: int, columns: TableColumns
 ) -> dict[int, float]:
     """Return the columns in use that nearly decide the label alone, and how often they do."""
-    majority, found = single_column_accuracies(sample, encoding, columns)
+    majority, found = single_column_accuracies(sample, n_classes, columns)
     allowed = min(1.0 - MIN_ACCURACY, (1.0 - MIN_ERROR_CUT) * (1.0 - majority))
     return {j: accuracy for j, accuracy in found.items() if 1.0 - accuracy <= allowed}
 
 
 def single_column_accuracies(
-    sample: Sequence[SampledRows], encoding: Encoding, columns: TableColumns
+    sample: LabelledSample | None, n_classes: int, columns: TableColumns
 ) -> tuple[float, dict[int, float]]:
     """Return the share of the most frequent class, and how often each column's rule is right.
 
     Where there are too few rows, or too many classes, no column is tried.
     """
-    if not sample or len(encoding.classes) > MAX_CLASSES:
+    if sample is None or n_classes > MAX_CLASSES:
         return 0.0, {}
-    X = np.concatenate([part.rows for part in sample])
-    codes = np.concatenate([encoding.codes(part.labels) for part in sample]).astype(int)
-    weights = np.concatenate([_weights(part) for part in sample])
-    counts = np.bincount(codes, weights, len(encoding.classes))
+    X, codes, own = sample.rows, sample.codes, sample.own_weights
+    weights = np.ones(len(X)) if own is None else own
+    counts = np.bincount(codes, weights, n_classes)
     if len(X) < MIN_SAMPLED_ROWS or np.count_nonzero(codes != counts.argmax()) < MIN_OTHER_ROWS:
         return 0.0, {}
     return float(counts.max() / counts.sum()), {
@@ -95,11 +72,6 @@ def single_column_accuracies(
         )
         for j in columns.used
     }
-
-
-def _weights(part: SampledRows) -> FloatArray:
-    weights = part.labels.weights
-    return np.ones(len(part.rows)) if weights is None else weights
 
 
 def _groups(values: FloatArray, category: bool) -> IntArray:

@@ -89,12 +89,10 @@ class SplineScaler(Scaler):
         """Return the heights of dense rows, (rows, N)."""
         return self._interpolated(block, self.heights)
 
-    def heights_at(self, ranks: FloatArray) -> FloatArray:
-        """Return the heights of points that are given by their scaled ranks, (rows, N)."""
-        out = np.empty(ranks.shape)
-        for j, count in enumerate(self.counts):
-            out[:, j] = np.interp(ranks[:, j], self.ranks[j, :count], self.heights[j, :count])
-        return out
+    def heights_at(self, ranks: FloatArray, k: int) -> FloatArray:
+        """Return the heights of points of the k-th column that are given by their scaled ranks."""
+        own = slice(self.counts[k])
+        return np.interp(ranks, self.ranks[k, own], self.heights[k, own])
 
     def filled(self, block: FloatArray) -> FloatArray:
         """Return dense rows with the median in the place of missing values."""

@@ -20,13 +20,13 @@ from polysift.data.labels import Encoding, LabelPart, label_part
 from polysift.data.source import DataSource
 from polysift.features.centers import Candidates, Words, find_candidates, hash_rows, mix
 from polysift.features.columns import TableColumns
-from polysift.features.leakage import SampledRows, is_sampled
 from polysift.features.levels import (
     LevelCounts,
     WholeNumbers,
     count_levels,
     find_whole_numbers,
 )
+from polysift.features.sampled_rows import SampledRows, is_sampled
 from polysift.features.scalers import SCALERS, needs_dense_rows, needs_sketch
 from polysift.features.statistics import (
     ColumnStatistics,
@@ -78,7 +78,7 @@ class Questions:
     codes, own_weights : ndarray of shape (m,) or None
         The class and the weight of every row, where they are gathered: they need not be read again.
     sampled : float
-        The share of the rows that are kept with their labels (``features.leakage``).
+        The share of the rows that are kept with their labels (``features.sampled_rows``).
     """
 
     labels: bool
@@ -241,11 +241,12 @@ def _survey_sample(
     questions: Questions,
 ) -> SampledRows:
     """Return the rows of a part that are in the sample, with their labels."""
-    chosen = is_sampled(source.first_row + first, len(rows), questions.sampled, questions.seed)
+    chosen = is_sampled(rows, questions.sampled, questions.seed)
     if weights is not None:
         chosen &= weights > 0
     labels = label_part(source.labels(part)[chosen], None if weights is None else weights[chosen])
-    return SampledRows(np.asarray(rows[chosen], dtype=float), labels)
+    numbers = source.first_row + first + np.flatnonzero(chosen)
+    return SampledRows(rows[chosen], labels, numbers)
 
 
 def checked_weights(

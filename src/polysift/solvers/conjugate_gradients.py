@@ -19,7 +19,7 @@ in one of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,10 +44,13 @@ from polysift.runtime.arrays import require, required_array
 from polysift.runtime.parallel import Workspace
 from polysift.runtime.types import FloatArray
 from polysift.solvers.admm import Admm, AdmmSettings
-from polysift.solvers.factor import Factor, Ridge, factored, factorise
+from polysift.solvers.factor import Factor, Ridge, chosen_ridge, factored, factorise
 
 HELD_OUT_EVERY = FIRST_ROWS_PER_CENTER + 1
 """Every fifth row of the first sample is held out, to estimate leverages on."""
+
+LEVERAGE_RHO = 1e-6
+"""The rho of leverages, relative to trace(G) / n, where rho is chosen later."""
 
 STEP_TOLERANCE = 0.003
 """The residual that a step may leave, relative to that of the paper's start; norms are those of
@@ -117,6 +120,8 @@ def _by_leverage(engine: SamplingEngine, sample: Sample, ridge: Ridge, context: 
     picked, held = first.split(HELD_OUT_EVERY)
     G = _gram(engine, picked.in_one_fold_part(), context)[0]
     G *= HELD_OUT_EVERY / FIRST_ROWS_PER_CENTER
+    if ridge.automatic:  # it is chosen by the second sample
+        ridge = Ridge(relative_rho=LEVERAGE_RHO)
     factor = factorise(G, ridge).cholesky[0]
     # With G + rho I = R'R and z of entries N(0, 1), |a'R^-1 z|^2 is a'(G + rho I)^-1 a on average.
     directions = np.random.default_rng(sample.seed).normal(
@@ -348,9 +353,13 @@ class SampledGram:
     ) -> list[SampledAdmm]:
         """Return a solver for each fold, over all rows but those of that fold part."""
         sums = sampled_sums(engine, self.sample, settings.ridge, context)
+        ridge, choice = chosen_ridge(
+            sums, settings.ridge, engine.total_weight(), sums.trace_over(None)
+        )
         solvers = []
         for fold in folds:
-            factor, Aty = factored(sums, settings.ridge, fold, sums.trace_over(fold))
+            factor, Aty = factored(sums, ridge, fold, sums.trace_over(fold))
+            factor = replace(factor, choice=choice)
             solvers.append(SampledAdmm(factor, Aty, settings, engine.total_weight(fold), fold))
         return solvers
 

@@ -15,6 +15,7 @@ import scipy.linalg
 from polysift.engine.sums import GramSums
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.types import FloatArray
+from polysift.solvers.gcv import RidgeChoice, choose_rho
 
 RHO_FLOOR = 10.0
 """The floor on rho in units of eps trace(G), the order of the rounding errors in G."""
@@ -32,11 +33,15 @@ class Ridge:
         The same relative to trace(G) / n; used if ``rho`` is None.
     floor_multiple : float
         rho in units of its floor, where neither is given.
+    automatic : bool
+        Whether rho is chosen by generalised cross-validation (``gcv``); then the others do not
+        matter.
     """
 
     rho: float | None = None
     relative_rho: float | None = None
     floor_multiple: float = 1.0
+    automatic: bool = False
 
     def asked(self, trace: float, n: int, floor: float) -> float:
         """Return the requested rho for an n x n matrix with this trace."""
@@ -59,12 +64,15 @@ class Factor:
         The ratio alpha / beta, and its floor.
     rho_raised : bool
         Whether ``rho`` is larger than requested.
+    choice : RidgeChoice or None
+        How ``rho`` was chosen, if it was.
     """
 
     cholesky: Any
     rho: float
     rho_floor: float
     rho_raised: bool
+    choice: RidgeChoice | None = None
 
     def solve(self, r: FloatArray) -> FloatArray:
         """Return (G + rho I)^-1 r."""
@@ -85,7 +93,7 @@ def factorise(G: FloatArray, ridge: Ridge, trace: float | None = None) -> Factor
         trace = float(diagonal.sum()) if trace is None else trace
     if not np.isfinite(trace):
         raise FeatureOverflowError("The Gram matrix overflows. Lower the degree, or scale X down.")
-    floor = max(RHO_FLOOR * np.finfo(float).eps * trace, np.finfo(float).tiny)
+    floor = rho_floor(trace)
     asked = ridge.asked(float(trace), len(G), float(floor))
     if not np.isfinite(asked):
         raise FeatureOverflowError(
@@ -107,9 +115,31 @@ def factorise(G: FloatArray, ridge: Ridge, trace: float | None = None) -> Factor
     )
 
 
+def rho_floor(trace: float) -> float:
+    """Return the smallest rho for a Gram matrix with this trace."""
+    return float(max(RHO_FLOOR * np.finfo(float).eps * trace, np.finfo(float).tiny))
+
+
 def factored(
     sums: GramSums, ridge: Ridge, without: int | None, trace: float | None = None
 ) -> tuple[Factor, FloatArray]:
     """Return the factor of all rows but those of one fold part, and their A'y."""
     G, Aty = sums.over(without)
     return factorise(G, ridge, trace), Aty
+
+
+def chosen_ridge(
+    sums: GramSums, ridge: Ridge, m: float, trace: float | None = None
+) -> tuple[Ridge, RidgeChoice | None]:
+    """Return the ridge of all rows of total weight m and of their folds, and how it was chosen.
+
+    Where rho is chosen, it is so over all rows, and the folds take it relative to their traces.
+    """
+    if not ridge.automatic:
+        return ridge, None
+    G, Aty = sums.over(None)
+    trace = float(np.trace(G)) if trace is None else trace
+    if not np.isfinite(trace):
+        return Ridge(relative_rho=1.0), None  # the factorisation says what to do
+    choice = choose_rho(G, Aty, m, rho_floor(trace))
+    return Ridge(relative_rho=choice.rho * len(G) / trace), choice

@@ -10,6 +10,7 @@ import numpy as np
 
 from polysift.runtime.arrays import require
 from polysift.runtime.types import FloatArray
+from polysift.solvers.gcv import RidgeChoice
 
 HISTORY_COLUMNS = (
     "objective",
@@ -62,6 +63,8 @@ class Result:
         The number of products with the Gram matrix; None if the matrix was formed.
     shortfall : str
         How far from convergence the last iteration was, for a warning; empty if not applicable.
+    choice : RidgeChoice or None
+        How ``rho`` was chosen, if it was.
     """
 
     u: FloatArray
@@ -72,6 +75,7 @@ class Result:
     history: dict[str, FloatArray]
     products: int | None = None
     shortfall: str = ""
+    choice: RidgeChoice | None = None
 
     @property
     def n_iter(self) -> int:

@@ -112,7 +112,9 @@ class Solver(ABC):
         f = self.factor
         history, left = as_history(self.rows), self.shortfall()
         status, products = self.status, self.products
-        return Result(u, f.rho, f.rho_floor, f.rho_raised, status, history, products, left)
+        return Result(
+            u, f.rho, f.rho_floor, f.rho_raised, status, history, products, left, f.choice
+        )
 
 
 class SolverSettings(Protocol):

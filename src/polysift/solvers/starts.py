@@ -7,7 +7,7 @@ A ``Start`` makes the solvers: from the Gram matrix of all rows (``FullGram``), 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ from polysift.engine.engine import Engine, FullEngine
 from polysift.engine.sums import GramSums
 from polysift.runtime import clock
 from polysift.runtime.types import FloatArray
-from polysift.solvers.factor import factored
+from polysift.solvers.factor import chosen_ridge, factored
 from polysift.solvers.loop import IterationCallback, Loop
 from polysift.solvers.result import Result
 from polysift.solvers.solver import Solver, SolverSettings
@@ -54,10 +54,13 @@ class FullGram:
     ) -> list[Solver]:
         """Return a solver for each fold, over all rows but those of that fold part."""
         sums = engine.gram() if self.sums is None else self.sums
-        return [
-            settings.solver(*factored(sums, settings.ridge, fold), engine.total_weight(fold), fold)
-            for fold in folds
-        ]
+        ridge, choice = chosen_ridge(sums, settings.ridge, engine.total_weight())
+        solvers = []
+        for fold in folds:
+            factor, Aty = factored(sums, ridge, fold)
+            factor = replace(factor, choice=choice)
+            solvers.append(settings.solver(factor, Aty, engine.total_weight(fold), fold))
+        return solvers
 
 
 def solve(

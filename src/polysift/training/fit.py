@@ -29,6 +29,7 @@ from polysift.solvers.starts import (
 )
 from polysift.solvers.subsample import Subsample
 from polysift.training.calibration import Calibration, calibrate
+from polysift.training.choice import MapChooser, sampled_rows
 from polysift.training.folds import Round, stratified_folds
 from polysift.training.job import Job
 from polysift.training.plan import execution_for, plan, shape_of
@@ -67,6 +68,8 @@ class Trained:
         What the columns were found to be; None where an iteration is reported.
     notes : tuple of str
         Sentences on the columns.
+    selection : dict or None
+        How the feature map was chosen, as plain values, if it was.
     """
 
     feature_map: FeatureMap
@@ -77,6 +80,7 @@ class Trained:
     calibration: Calibration | None = None
     columns: TableColumns | None = None
     notes: tuple[str, ...] = ()
+    selection: dict[str, Any] | None = None
 
 
 def train(
@@ -108,13 +112,14 @@ def train(
     ):
         context = FitContext(monitor, job.backend)
         try:
-            prepared = _surveyed(source, job, context)
+            prepared = _surveyed(source, job, context, warm=start is not None)
             job = replace(job, spec=replace(job.spec, table=prepared.table))
             warm = None if start is None else start(prepared.classes)
             folds = _folds(prepared, job)
             if warm is None:
                 with context.executing(_least_execution(source, job)) as counting:
                     prepared = with_targets(prepared, folds, job.spec.seed, counting)
+            job, selection = _chosen(source, job, prepared, context)
             feature_map = _feature_map(source, job, prepared, warm)
             if job.checkpoint is not None:
                 checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, warm))
@@ -153,21 +158,38 @@ def train(
         calibration,
         prepared.columns,
         prepared.notes,
+        selection,
     )
 
 
-def _surveyed(source: DataSource, job: Job, context: FitContext) -> Prepared:
+def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) -> Prepared:
     """Survey the rows, within the memory of a fit with two classes."""
     gather = job.backend.gathers or job.calibration is not None
+    share = 0.0
+    if job.openings is not None and not warm:
+        _, n = job.spec.resolve(source.n_features)
+        share = sampled_rows(source.n_rows, source.n_features, n) / source.n_rows
 
     def questions(table: bool) -> Questions:
         spec, digests = replace(job.spec, table=table), job.checkpoint is not None
-        return replace(
-            spec.questions(source.n_features, labels=True, digest=digests), gather=gather
-        )
+        asked = spec.questions(source.n_features, labels=True, digest=digests)
+        return replace(asked, gather=gather, sampled=share)
 
     with context.executing(_least_execution(source, job)) as surveying:
         return prepare(source, job.spec, questions, job.class_weight, surveying)
+
+
+def _chosen(
+    source: DataSource, job: Job, prepared: Prepared, context: FitContext
+) -> tuple[Job, dict[str, Any] | None]:
+    """Return the job with what its parameters leave open, and how that was chosen."""
+    if job.openings is None or prepared.sample is None:
+        return job, None
+    with context.executing(_least_execution(source, job)) as trying:
+        chooser = MapChooser(prepared, job.openings, trying)
+        best = chooser.choose(job.spec)
+    spec = replace(best.spec, n_centers=job.spec.n_centers)
+    return replace(job, spec=spec), chooser.facts(best)
 
 
 def _least_execution(source: DataSource, job: Job) -> Execution:

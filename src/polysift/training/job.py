@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from polysift.data.source import DataSource
 from polysift.engine.backend import LOCAL, Backend, BackendFactory
 from polysift.engine.budget import parse_memory_limit
-from polysift.features.feature_map import MapSpec, check_map_spec
+from polysift.features.feature_map import MapSpec
 from polysift.runtime.checkpoints import digest, stored_seed
 from polysift.runtime.parallel import usable_jobs
 from polysift.runtime.parameters import (
@@ -30,6 +30,7 @@ from polysift.solvers.newton import NewtonSettings
 from polysift.solvers.result import Result, Status
 from polysift.solvers.solver import SolverSettings
 from polysift.training.calibration import CALIBRATIONS
+from polysift.training.choice import Openings, open_map_spec
 
 GRAMS = ("exact", "sampled", "auto")
 ENGINES = ("local", "ray")
@@ -96,6 +97,8 @@ class Job:
         Executes the passes over the rows.
     gram : str
         Whether the Gram matrix is "exact", "sampled", or "auto".
+    openings : Openings or None
+        What of the feature map is chosen by the data, if anything.
     """
 
     spec: MapSpec
@@ -110,6 +113,7 @@ class Job:
     calibration: str | None = None
     backend: Backend = LOCAL
     gram: str = "exact"
+    openings: Openings | None = None
 
 
 def check_solver_parameters(estimator: Any) -> None:
@@ -122,7 +126,7 @@ def check_solver_parameters(estimator: Any) -> None:
             "own way. Use gram='exact' or 'auto', or solver='converged'."
         )
     check_solver_numbers(estimator)
-    if estimator.rho is not None:
+    if estimator.rho is not None and estimator.rho != "auto":
         check_real("rho", estimator.rho, positive=False, most=MAX_PARAMETER)
     if estimator.max_iter is not None:
         check_integer("max_iter", estimator.max_iter)
@@ -136,7 +140,8 @@ def check_solver_parameters(estimator: Any) -> None:
 
 def check_solver_numbers(estimator: Any) -> None:
     """Check the parameters that a classifier and a search share."""
-    check_real("alpha", estimator.alpha, positive=True, most=MAX_PARAMETER)
+    if estimator.alpha is not None:
+        check_real("alpha", estimator.alpha, positive=True, most=MAX_PARAMETER)
     if estimator.beta is not None:
         least = 1.0 / MAX_PARAMETER
         check_real("beta", estimator.beta, positive=True, least=least, most=MAX_PARAMETER)
@@ -153,11 +158,15 @@ def check_solver_numbers(estimator: Any) -> None:
 def solver_settings(estimator: Any, dtype: Any) -> SolverSettings:
     """Return the solver's settings for rows of this dtype."""
     alpha, beta, rho = estimator.alpha, estimator.beta, estimator.rho
+    automatic = isinstance(rho, str) and alpha is None and beta is None
+    rho = None if isinstance(rho, str) else rho
+    alpha = 1.0 if alpha is None else alpha
     given = {name: getattr(estimator, name) for name in ("max_iter", "tol")}
     own = {name: value for name, value in given.items() if value is not None}
     if estimator.solver == "paper":
         beta = 1.0 if beta is None else beta
         ridge = Ridge(alpha / beta) if rho is None else Ridge(relative_rho=rho)
+        ridge = Ridge(automatic=True) if automatic else ridge
         return AdmmSettings(beta=beta, ridge=ridge, **own)
     if estimator.solver == "newton":
         return NewtonSettings(Ridge(relative_rho=rho, floor_multiple=alpha), **own)
@@ -207,7 +216,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None, *, preview: boo
     """
     if seed is None:
         seed = seed_of(estimator)
-    spec = check_map_spec(estimator, source, seed)
+    spec, openings = open_map_spec(estimator, source, seed)
     parameters = {name: repr(getattr(estimator, name)) for name in MODEL_PARAMETERS}
     given = None if isinstance(spec.centers, str) else digest(spec.centers)
     parameters["centers"] = str(given or spec.centers)
@@ -224,6 +233,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None, *, preview: boo
         calibration=estimator.calibration,
         backend=backend_of(estimator.engine, preview=preview),
         gram=estimator.gram,
+        openings=openings,
     )
 
 

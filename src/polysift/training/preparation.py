@@ -21,6 +21,7 @@ from polysift.features.columns import (
 )
 from polysift.features.feature_map import MapSpec
 from polysift.features.leakage import deciding_columns, sampled_share
+from polysift.features.sampled_rows import LabelledSample, labelled_sample
 from polysift.features.statistics import ColumnStatistics
 from polysift.features.survey import Questions, Survey
 from polysift.features.table_learning import restricted
@@ -55,6 +56,8 @@ class Prepared:
         Whether the rows were surveyed as those of a table.
     notes : tuple of str
         Sentences on columns: how they were read, which are left out, which look like leakage.
+    sample : LabelledSample or None
+        Some rows with their classes, if there are any to try feature maps on.
     """
 
     data: TrainingSet
@@ -67,6 +70,7 @@ class Prepared:
     numbers: ColumnStatistics
     table: bool
     notes: tuple[str, ...] = ()
+    sample: LabelledSample | None = None
 
     def fingerprint(self) -> dict[str, Any]:
         """Return plain values and digests by which a checkpoint recognises the data."""
@@ -105,14 +109,15 @@ def prepare(
     """
 
     def surveyed(table: bool, labels: bool = True) -> Survey:
-        share = sampled_share(source) if labels else 0.0
-        asked = replace(questions(table), labels=labels, sampled=share)
+        asked = questions(table)
+        share = max(asked.sampled, sampled_share(source)) if labels else 0.0
+        asked = replace(asked, labels=labels, sampled=share)
         return context.backend.survey(source, asked, context.pool, context.monitor)
 
     found = surveyed(spec.table)
     parts, found.labels = found.labels, []
-    sample, found.sample = found.sample, []
     encoding = find_encoding(parts, class_weight, source.target)
+    sample, found.sample = labelled_sample(found.sample, encoding), []
     digests = tuple(_joined(words) for words in zip(*(part.digests for part in parts), strict=True))
     codes, own, weights = np.empty(0, np.int8), None, None
     if questions(spec.table).gather:
@@ -125,7 +130,9 @@ def prepare(
         source, spec, found, lambda: surveyed(True, False), whole=encoding.unit == 1.0
     )
     data = TrainingSet(source, codes, len(encoding.classes), weights, encoding=encoding)
-    deciding = deciding_columns(sample, encoding, known.columns)
+    deciding = {}
+    if sampled_share(source) > 0:
+        deciding = deciding_columns(sample, len(encoding.classes), known.columns)
     notes = (*source.notes, *column_notes(known.columns, source.names, deciding))
     for note in notes:
         context.monitor.say(note)
@@ -136,6 +143,7 @@ def prepare(
         own,
         digests=digests,
         notes=notes,
+        sample=sample if questions(spec.table).sampled else None,
         **vars(known),
     )
 

@@ -77,16 +77,21 @@ class FoldedSource(DataSource):
         (start, stop), inner = part
         if len(self._replaced) == self._n_shards:
             return self._source.rows(inner)
-        block = np.array(self._source.rows(inner), dtype=float)
+        block = self.coded(self._source.rows(inner), slice(start, stop))
+        if self._source.replace((start, stop), block):
+            self._replaced.add((start, stop))  # after one pass, rows are stored as they are here
+        return block
+
+    def coded(self, rows: FloatArray, numbers: slice | IntArray) -> FloatArray:
+        """Return a copy of rows, by their numbers, with the levels of their folds."""
+        block = np.array(rows, dtype=float)
         folds = (hash_rows(block, self._seed) % np.uint64(HASHED_FOLDS)).astype(int)
         folds += self._n_given
         if self._folds is not None:
-            given = self._folds[start:stop]
+            given = self._folds[numbers]
             folds = np.where((given >= 0) & (given < self._n_given), given, folds)
         for column, levels in self._levels.items():
             block[:, column] = fold_codes(block[:, column], levels, folds)
-        if self._source.replace((start, stop), block):
-            self._replaced.add((start, stop))  # after one pass, rows are stored as they are here
         return block
 
     def labels(self, part: Any) -> np.ndarray[Any, Any]:
@@ -141,4 +146,7 @@ def with_targets(
     counted = context.backend.survey(source, questions, context.pool, context.monitor)
     encoded = {j: (counted.levels[j], source.n_folds) for j in columns.to_encode}
     found = replace(prepared.found, columns=replace(columns, encoded=encoded))
-    return replace(prepared, data=replace(data, source=source), found=found)
+    sample = prepared.sample
+    if sample is not None:
+        sample = replace(sample, rows=source.coded(sample.rows, sample.numbers))
+    return replace(prepared, data=replace(data, source=source), found=found, sample=sample)

@@ -32,7 +32,7 @@ def measure(name: str, values: Sequence[float], cell: Row) -> list[Row]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LinAlgWarning)  # counted instead
             classifier.fit(X, y)
-        asked = classifier.alpha / (classifier.beta or 1.0)
+        asked = (classifier.alpha or 1.0) / (classifier.beta or 1.0)
         rows.append(
             {
                 name: value,

@@ -1,0 +1,344 @@
+"""The automatic choice of the kernel, its scaler and degree, and the weights of the columns.
+
+Feature maps are tried on a sample of the rows (``features.sampled_rows``) and compared by
+generalised cross-validation (``solvers.gcv``), from the sums of these rows alone: no folds, and no
+pass over the others. The degree climbs, from a low one, as long as that pays. Then columns that
+matter more to the best map so far get more weight, as long as that pays. The fit on all rows takes
+its own rho by the same rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from polysift.data.source import ArraySource, DataSource
+from polysift.data.training_set import TrainingSet
+from polysift.engine.backend import FitContext
+from polysift.engine.local import LocalEngine
+from polysift.features.feature_map import (
+    BlockFeatures,
+    FeatureMap,
+    MapSpec,
+    build_feature_map,
+    check_centers,
+    check_degree,
+    check_kernel,
+    check_n_centers,
+    is_table,
+)
+from polysift.features.kernels import KERNELS, power_in_place
+from polysift.features.parts import column_part
+from polysift.features.scalers import SCALERS
+from polysift.runtime.errors import FeatureOverflowError
+from polysift.runtime.parallel import block_spans
+from polysift.runtime.parameters import check_choice, check_integer
+from polysift.runtime.types import FloatArray
+from polysift.solvers.factor import rho_floor
+from polysift.solvers.gcv import RidgeChoice, choose_rho
+from polysift.training.preparation import Prepared
+
+AUTO = "auto"
+"""The word of parameters that are left open."""
+
+DEGREES = (1, 2, 3, 4, 6, 8)
+"""The degrees that are tried."""
+
+FIRST_DEGREE = 2
+"""Where the climb over the degrees begins."""
+
+SCALERS_TRIED = ("standard", "quantile")
+"""The scalers that are tried for the polynomial kernel."""
+
+MIN_SAMPLED_ROWS, MAX_SAMPLED_VALUES = 4000, 2**23
+"""The fewest rows of the sample, where there are as many, and the most values that it may have."""
+
+COST_SHARE = 2.0
+"""The cube of the rows of the sample, in multiply-adds of the fit's Gram matrix: with a tenth as
+many centers, ten maps of the sample cost a fifth of the fit."""
+
+ROWS_PER_CENTER, MIN_ROWS_PER_CENTER, SMALL_SAMPLE_CENTERS = 10, 4, 400
+"""The rows of the sample per center, at least the second number; with few centers, no more of them
+than the third number are spared."""
+
+WEIGHED_ROWS, WEIGHED_PARTS = 1000, 2e7
+"""The rows by which columns are weighed, and the most entries of all their parts of the kernel."""
+
+WEIGHED_BLOCK_ROWS = 250
+"""The rows that are weighed at once, so that their features stay in the cache."""
+
+UNIFORM_SHARE = 0.1
+"""The share of a column's weight that is the same for all."""
+
+MIN_GAIN = 0.005
+"""The share of the GCV by which weights must be better than those before them."""
+
+MAX_REWEIGHTINGS = 2
+"""How often columns are weighed."""
+
+
+@dataclass(frozen=True)
+class Openings:
+    """What is left open to the choice.
+
+    Attributes
+    ----------
+    kernels : tuple of str
+        The kernels.
+    scalers : tuple of (str or None)
+        The scalers of the polynomial kernel.
+    degrees : tuple of int
+        The degrees, ascending.
+    weights : bool
+        Whether columns may have different weights.
+    """
+
+    kernels: tuple[str, ...]
+    scalers: tuple[str | None, ...]
+    degrees: tuple[int, ...]
+    weights: bool
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A feature map that was tried, and how it did.
+
+    Attributes
+    ----------
+    spec : MapSpec
+        Its parameters.
+    ridge : RidgeChoice or None
+        Its rho and GCV; None if its features overflow.
+    feature_map : FeatureMap or None
+        The map itself.
+    u : ndarray of shape (n, K) or None
+        The coefficients of the ridge regression.
+    """
+
+    spec: MapSpec
+    ridge: RidgeChoice | None = None
+    feature_map: FeatureMap | None = None
+    u: FloatArray | None = None
+
+    @property
+    def score(self) -> float:
+        """The GCV, infinite if there is none."""
+        return np.inf if self.ridge is None else self.ridge.score
+
+    def facts(self) -> dict[str, Any]:
+        """Return plain values: what was tried, and what came of it."""
+        spec, ridge = self.spec, self.ridge
+        return {
+            "kernel": spec.kernel,
+            "scaler": spec.scaler if spec.kernel == "polynomial" else None,
+            "degree": spec.degree,
+            "weights": "equal" if spec.weights is None else "by importance",
+            "gcv": None if ridge is None else float(ridge.score),
+            "degrees_of_freedom": None if ridge is None else float(ridge.freedom),
+        }
+
+
+def open_map_spec(estimator: Any, source: DataSource, seed: int) -> tuple[MapSpec, Openings | None]:
+    """Return the parameters of an estimator's feature map, and what they leave to the choice.
+
+    What is left open has some value, with which the fit can be planned.
+    """
+    degree, scaler, kernel = estimator.degree, estimator.scaler, estimator.kernel
+    centers = check_centers(estimator.centers, source.n_features)
+    uniform = isinstance(centers, str) and centers == "uniform"
+    open_degree, open_scaler = _is_auto(degree), _is_auto(scaler)
+    kernels: tuple[str, ...] = KERNELS[:1] if source.sparse or uniform else KERNELS[::-1]
+    if not _is_auto(kernel):
+        check_choice("kernel", kernel, (*KERNELS, AUTO))
+        kernels = (check_kernel(kernel, estimator.centers, source),)
+    scalers: tuple[str | None, ...] = SCALERS_TRIED[:1] if source.sparse else SCALERS_TRIED
+    if not open_scaler:
+        scalers = (check_choice("scaler", scaler, (*SCALERS, AUTO)),)
+    degrees = DEGREES if open_degree else (check_degree(degree, hint=' Or use degree="auto".'),)
+    chosen = open_degree or _is_auto(kernel) or (open_scaler and kernels != ("spline",))
+    n = check_n_centers(estimator.n_centers)
+    spec = MapSpec(
+        degree=FIRST_DEGREE if open_degree else degrees[0],
+        n_centers=auto_centers(source.n_rows) if n is None and isinstance(centers, str) else n,
+        centers=centers,
+        scaler=scalers[0],
+        seed=seed,
+        table=is_table(source) or "spline" in kernels or (chosen and not source.sparse),
+        max_levels=check_integer("max_levels", estimator.max_levels, least=2),
+        kernel=kernels[0],
+    )
+    weights = chosen and not source.sparse and _is_auto(kernel)
+    return spec, Openings(kernels, scalers, degrees, weights) if chosen else None
+
+
+def _is_auto(value: Any) -> bool:
+    return isinstance(value, str) and value == AUTO
+
+
+def auto_centers(rows: int) -> int:
+    """Return the number of centers for so many rows: of the order of their root, up to a limit."""
+    return int(max(1, min(rows // 4, 8 * rows**0.5, 1500)))
+
+
+def sampled_rows(rows: int, features: int, centers: int) -> int:
+    """Return the expected rows of the sample: more where the fit itself costs more."""
+    affordable = (COST_SHARE * rows * centers**2) ** (1 / 3)
+    wanted = max(MIN_SAMPLED_ROWS, affordable)
+    return int(min(rows, wanted, max(MAX_SAMPLED_VALUES // features, 1)))
+
+
+def sampled_centers(rows: int, centers: int) -> int:
+    """Return the number of centers of the maps that are tried on so many rows."""
+    few = min(SMALL_SAMPLE_CENTERS, rows // MIN_ROWS_PER_CENTER)
+    return max(1, min(centers, max(few, rows // ROWS_PER_CENTER)))
+
+
+class MapChooser:
+    """Tries feature maps on the sample of prepared rows.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The survey and the sample.
+    openings : Openings
+        What is open.
+    context : FitContext
+        Threads and progress.
+
+    Attributes
+    ----------
+    trials : list of Trial
+        All that was tried, in order.
+    """
+
+    def __init__(self, prepared: Prepared, openings: Openings, context: FitContext) -> None:
+        assert prepared.sample is not None
+        sample, data = prepared.sample, prepared.data
+        self._openings, self._context = openings, context
+        self._survey, self._rows = prepared.found, sample.rows
+        self._data = TrainingSet(
+            ArraySource(sample.rows), sample.codes, data.n_classes, sample.weights
+        )
+        self.trials: list[Trial] = []
+
+    def facts(self, best: Trial) -> dict[str, Any]:
+        """Return plain values: the sample, the trials, and which was the best."""
+        specs = [trial.spec for trial in self.trials]
+        weights = best.spec.weights
+        return {
+            "rows": self._data.source.n_rows,
+            "centers": best.spec.n_centers,
+            "trials": [trial.facts() for trial in self.trials],
+            "best": next(i for i, spec in enumerate(specs) if spec is best.spec),
+            "column_weights": None if weights is None else weights.tolist(),
+        }
+
+    def choose(self, spec: MapSpec) -> Trial:
+        """Return the best trial, among maps whose other parameters are those of ``spec``."""
+        _, n = spec.resolve(self._data.source.n_features)
+        spec = replace(spec, n_centers=sampled_centers(self._data.source.n_rows, n))
+        best, degree = Trial(spec), spec.degree
+        for kernel in self._openings.kernels:
+            if kernel == "spline" and not self._has_numbers():
+                continue
+            scalers = self._openings.scalers if kernel == "polynomial" else (spec.scaler,)
+            for scaler in scalers:
+                found = self._climb(replace(spec, kernel=kernel, scaler=scaler, degree=degree))
+                best = min(best, found, key=lambda trial: trial.score)
+            degree = best.spec.degree
+        for _ in range(MAX_REWEIGHTINGS if self._openings.weights else 0):
+            weights = self._weights(best)
+            if weights is None:
+                break
+            found = self._climb(replace(best.spec, weights=weights))
+            if found.score > (1.0 - MIN_GAIN) * best.score:
+                break
+            best = found
+        return best
+
+    def _has_numbers(self) -> bool:
+        return len(self._survey.statistics.low) > 0
+
+    def _climb(self, spec: MapSpec) -> Trial:
+        """Return the best trial over degrees, up or down from that of ``spec`` while it pays."""
+        degrees = self._openings.degrees
+        at = int(np.argmin(np.abs(np.array(degrees) - spec.degree)))
+        best = self._try(replace(spec, degree=degrees[at]))
+        for ahead in (degrees[at + 1 :], degrees[:at][::-1]):
+            began = best
+            for degree in ahead:
+                found = self._try(replace(spec, degree=degree))
+                if found.score >= best.score:
+                    break
+                best = found
+            if best is not began:
+                break
+        return best
+
+    def _try(self, spec: MapSpec) -> Trial:
+        """Try a feature map on the sample."""
+        data, context = self._data, self._context
+        try:
+            feature_map = build_feature_map(spec, self._survey, float, data.total_weight())
+        except FeatureOverflowError:
+            found = Trial(spec)
+        else:
+            engine = LocalEngine(data, feature_map, context.pool, context.execution)
+            G, Aty = engine.gram().over(None)
+            ridge = choose_rho(G, Aty, data.total_weight(), rho_floor(float(np.trace(G))))
+            found = Trial(spec, ridge, feature_map, _solution(G, Aty, ridge.rho))
+        self.trials.append(replace(found, feature_map=None, u=None))
+        return found
+
+    def _weights(self, trial: Trial) -> FloatArray | None:
+        """Return weights of the columns by how much each matters to a trial's scores.
+
+        What matters of a column is the mean square of what the scores change if nothing is known of
+        it: if its part of the kernel is zero. The weights are as the root of that.
+        """
+        columns = self._survey.columns
+        if trial.feature_map is None or trial.u is None or columns is None or len(columns.used) < 2:
+            return None
+        d, n = len(columns.used), trial.feature_map.n_centers
+        rows = int(min(WEIGHED_ROWS, max(WEIGHED_PARTS / (d * n), 100)))
+        changes = _score_changes(trial.feature_map, trial.u, self._rows[:rows], columns.used)
+        weights = np.zeros(len(columns.kinds))
+        if not changes.any():
+            return None
+        roots = np.sqrt(changes)
+        weights[columns.used] = (1.0 - UNIFORM_SHARE) * roots / roots.sum() + UNIFORM_SHARE / d
+        return weights
+
+
+def _solution(G: FloatArray, Aty: FloatArray, rho: float) -> FloatArray | None:
+    """Return (G + rho I)^-1 A'y; G is overwritten."""
+    if not np.isfinite(rho):
+        return None
+    G[np.diag_indices_from(G)] += rho
+    try:
+        return np.asarray(scipy.linalg.solve(G, Aty, assume_a="pos", check_finite=False))
+    except scipy.linalg.LinAlgError:
+        return None
+
+
+def _score_changes(
+    feature_map: FeatureMap, u: FloatArray, rows: FloatArray, columns: Sequence[int]
+) -> FloatArray:
+    """Return the mean squared change of the scores if the part of each column is zero."""
+    features, out = BlockFeatures(feature_map, float), np.zeros(len(columns))
+    for lo, hi in block_spans((0, len(rows)), WEIGHED_BLOCK_ROWS):
+        X = features.rows(rows[lo:hi])
+        base, power, scratch = np.empty((3, hi - lo, feature_map.n_centers))
+        features.kernel.base(X, features.C1, base, scratch)
+        np.copyto(power, base)
+        power_in_place(power, feature_map.degree, scratch)
+        whole = power @ u
+        for k, column in enumerate(columns):
+            np.subtract(base, column_part(feature_map, X[:, :-1], column), out=power)
+            power_in_place(power, feature_map.degree, scratch)
+            out[k] += np.sum((whole - power @ u) ** 2)
+    return out / len(rows)
