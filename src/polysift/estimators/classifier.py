@@ -96,9 +96,10 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         many rows it starts on a subsample, and needs fewer passes over all of them.
     alpha : float, default=None
         The weight of the proximal term, which only damps the steps; None is 1. For "paper" it is
-        the paper's alpha; who gives it, or beta, leaves nothing of rho to the data. For "converged" it is relative to the smallest value that rounding allows,
-        beta x 10 eps trace(G): larger values take smaller steps. "newton" has no proximal term; it
-        scales, in the same units, what is added to G before its factorisation.
+        the paper's alpha; who gives it, or beta, leaves nothing of rho to the data. For "converged"
+        it is relative to the smallest value that rounding allows, beta x 10 eps trace(G): larger
+        values take smaller steps. "newton" has no proximal term; it scales, in the same units,
+        what is added to G before its factorisation.
     beta : float, default=None
         The augmented Lagrangian parameter; None is 1 for "paper", and 0.1 / m for "converged".
         "newton" ignores it.
@@ -168,10 +169,10 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The most levels of a category that have a coordinate each. For more of them the labels
         stand, learned from other rows (cross-fitted) and smoothed.
     kernel : {"auto", "polynomial", "spline"}, default="auto"
-        "auto" chooses, and lets columns have different weights. "polynomial" is the paper's kernel, ``(1 + x.c)^s``. In "spline" each number has, beside
+        "polynomial" is the paper's kernel, ``(1 + x.c)^s``. In "spline" each number has, beside
         its line, a spline of its rank among the rows: outliers matter little, functions need not
         be smooth, and there is no limit of C(s+d, s) to n. ``scaler`` has no part in it, and the
-        centers are rows.
+        centers are rows. "auto" chooses, and lets columns have different weights.
 
     Attributes
     ----------
