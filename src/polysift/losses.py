@@ -33,6 +33,8 @@ class Loss(Protocol):
         Its name, as in "hinge loss"; that of its twin in the compiled loops, too.
     minimum : float
         The least value: with a mean loss of that there is nothing left to gain.
+    ridge_share : float
+        The penalty that goes with it where rho is right for the squared loss, in units of rho.
     """
 
     @property
@@ -40,6 +42,9 @@ class Loss(Protocol):
 
     @property
     def minimum(self) -> float: ...  # noqa: D102
+
+    @property
+    def ridge_share(self) -> float: ...  # noqa: D102
 
     def value(self, t: FloatArray) -> FloatArray:
         """Return the loss at margins t."""
@@ -68,6 +73,7 @@ class Hinge:
 
     name: str = "hinge"
     minimum: float = 0.0
+    ridge_share: float = 1.0
 
     def value(self, t: FloatArray) -> FloatArray:
         """Return ``max(0, 1 - t)``."""
