@@ -110,13 +110,13 @@ def test_float32_rows(settings, rng):
     assert objective(A, y, u, 5.0) <= 1.002 * penalised_hinge_optimum(A, y, 5.0)
 
 
-@pytest.mark.parametrize("beta", [1e-9, 1e-3, 1.0])
+@pytest.mark.parametrize("beta", [1e-9, 1e-3, 1e-2])
 def test_any_beta(beta, rng):
     """It is raised where it would make the weight of the proximal term negative."""
     X, y = noisy_problem(rng, 500, 3)
     C = rng.random((20, 3))
     A = kernel(X, C, 3)
-    changed = penalised(ConvergedSettings(), 5.0, beta=beta, max_iter=20_000, tol=1e-5)
+    changed = penalised(ConvergedSettings(), 5.0, beta=beta, max_iter=5000, tol=1e-5)
     u = solve(engine_for(X, y, C, 3), changed).u[:, 0]
     assert objective(A, y, u, 5.0) == pytest.approx(penalised_hinge_optimum(A, y, 5.0), rel=1e-3)
 

@@ -213,6 +213,9 @@ class Admm(Solver):
         update = AdmmUpdate(m * self.beta, settings.relax, settings.loss)
         super().__init__(factor, Problem(len(Aty), update, without), np.zeros_like(Aty))
         self.r, self.g = Aty, np.zeros_like(Aty)
+        first = float(settings.loss.prox_step(np.ones(1), m * self.beta)[0])
+        if first:  # rows begin with t = 1, so that v = y (1 + first) and q = -y first
+            self.r, self.g = (1.0 + 2.0 * first) * Aty, -first * Aty
         self._du = self.u
 
     def start_from(self, engine: Engine, u0: FloatArray) -> None:

@@ -5,7 +5,8 @@ the penalty if there is one, while the rounding delta decreases to zero. It is a
 rows have multipliers, and the Hessian is a Gram matrix of rows weighted by a curvature that depends
 on these. It is estimated from a sample of rows, drawn by these weights. Steps are computed in
 coordinates z in which the features are nearly orthonormal: u = T z with T'(G + rho I) T = m I,
-where T follows from the factor of the ADMM.
+where T follows from the factor of the ADMM. A loss without kinks is not rounded: delta stays as it
+is, and the Hessian depends on the margins alone.
 
 A pass at a point returns the loss, its gradient for the next delta, and the slopes along the step
 from the last point. If these show that the step was too long or too short, the next pass is at a
@@ -46,6 +47,9 @@ PASSES_PER_HESSIAN_COST = 2.0
 
 HESSIAN_ROWS_PER_CENTER = 25.0, 1000.0
 """Bounds of the rows per center of a Hessian; between them it costs as much as a pass."""
+
+MAX_RISE = 1e-12
+"""How far a loss without kinks may rise in a step by rounding, relative to the loss."""
 
 MIN_STEP_SHARE = 0.5
 """If less than this share of a step was taken, a Hessian is due: BFGS learns little from it."""
@@ -154,11 +158,16 @@ class Newton(Solver):
         self.columns = [self._fresh(k) for k in range(K)]
 
     def _fresh(self, k: int) -> NewtonColumn:
-        return NewtonColumn.at(np.zeros(self._first.shape[0]), self._first[:, k])
+        return self._column(np.zeros(self._first.shape[0]), self._first[:, k])
+
+    def _column(self, u: FloatArray, dz: FloatArray) -> NewtonColumn:
+        column = NewtonColumn.at(u, dz)
+        column.small_loss = self.settings.loss.negligible
+        return column
 
     def start_from(self, engine: Engine, u0: FloatArray) -> None:
         """Start from other coefficients."""
-        self.columns = [NewtonColumn.at(np.array(u, float), np.zeros(len(u))) for u in u0.T]
+        self.columns = [self._column(np.array(u, float), np.zeros(len(u))) for u in u0.T]
         for column in self.columns:
             column.delta = column.next_delta = WARM_DELTA
             column.warm = True
@@ -228,7 +237,8 @@ class Newton(Solver):
             return
         if loss < column.best:
             column.best, column.best_u = loss, self.u[:, k]
-        higher = loss > column.ceiling(self.m)
+        smooth = self.settings.loss.smooth
+        higher = loss > (column.losses[0] * (1 + MAX_RISE) if smooth else column.ceiling(self.m))
         if column.begun and column.trial:
             length = column.right_length(swept.slopes[:, k] / self.m, higher)
             if length != 1.0:
