@@ -247,6 +247,16 @@ def loss_of(model: object) -> Loss:
     return LOSSES[getattr(model, "loss", HINGE.name)]
 
 
+def gives_probabilities(model: object) -> bool:
+    """Return whether the sigmoid of a model's scores is a probability.
+
+    That is so at the minimum of the logistic loss, which the few iterations of the paper's solver
+    do not come near.
+    """
+    by_loss = getattr(model, "loss", HINGE.name) == LOGISTIC.name
+    return by_loss and getattr(model, "solver", "paper") != "paper"
+
+
 def next_multiplier(
     loss: Loss, t: FloatArray, step: FloatArray, delta: float | FloatArray, c: FloatArray
 ) -> FloatArray:
