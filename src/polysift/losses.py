@@ -9,6 +9,23 @@ c, between 0 and 1, is minus a slope; rows keep multipliers of their own, which 
 straight lines (``next_multiplier``), and where a row has just come near a kink, or has just left
 it, the curvature is that of the step, not of the point alone.
 
+======================= ==================== ================== =====================
+loss                    value                minus the slope    curvature
+======================= ==================== ================== =====================
+``Hinge``               max(0, 1 - t)        1 where t < 1      0, and a kink at 1
+``Logistic``            log(1 + exp(-t))     p = 1/(1 + exp t)  p (1 - p)
+``SquaredHinge``        max(0, 1 - t)^2 / 2  max(0, 1 - t)      1 where t < 1
+======================= ==================== ================== =====================
+
+The last two have no kinks: nothing is rounded, delta has no effect, and rows need no multipliers.
+Where the slope of the squared hinge has a kink, at t = 1, any curvature from 0 to 1 will do: with
+one of them Newton's method is a semismooth one.
+
+A ridge regression minimises sum_i (1 - t_i)^2 / 2 + (rho / 2) u'u, since (y - f)^2 = (1 - t)^2. The
+squared hinge has the same curvature, so that rho is a penalty for it, too. About t = 0 the logistic
+loss is that of a ridge regression, with twice the scores and a quarter of the curvature:
+log(1 + exp(-t)) = (t - 2)^2 / 8 + constant + O(t^4). So rho / 4 is its penalty (``ridge_share``).
+
 To add a loss: a class as ``Hinge``, its name in ``LOSSES`` and, for speed, its twin in
 ``engine/compiled_loops.py``. Rows begin with margin t = 1, which is (v, w) = (y, 0) as in the paper
 where the proximal step from 1 is zero; multipliers lie in [0, 1].
@@ -20,8 +37,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+from scipy.special import expit
 
 from polysift.runtime.types import FloatArray
+
+MAX_PROX_STEPS, PROX_TOLERANCE = 60, 1e-14
+"""The maximal number of Newton steps of a proximal step, and the size of the last one, relative to
+the margin or to 1; some five are usual."""
 
 
 class Loss(Protocol):
@@ -33,6 +55,12 @@ class Loss(Protocol):
         Its name, as in "hinge loss"; that of its twin in the compiled loops, too.
     minimum : float
         The least value: with a mean loss of that there is nothing left to gain.
+    ridge_share : float
+        The penalty that goes with it where rho is right for the squared loss, in units of rho.
+    smooth : bool
+        Whether it has no kinks.
+    negligible : float
+        A mean loss below which an infimum that is never reached is near enough.
     """
 
     @property
@@ -41,6 +69,15 @@ class Loss(Protocol):
     @property
     def minimum(self) -> float: ...  # noqa: D102
 
+    @property
+    def ridge_share(self) -> float: ...  # noqa: D102
+
+    @property
+    def smooth(self) -> bool: ...  # noqa: D102
+
+    @property
+    def negligible(self) -> float: ...  # noqa: D102
+
     def value(self, t: FloatArray) -> FloatArray:
         """Return the loss at margins t."""
 
@@ -48,13 +85,19 @@ class Loss(Protocol):
         """Return ``argmin_s [loss(s) + (gamma / 2) (s - t)^2] - t``."""
 
     def slope(self, t: FloatArray, delta: float | FloatArray) -> FloatArray:
-        """Return minus the slope of the loss whose kinks are rounded by delta, from 0 to 1."""
+        """Return minus the slope of the loss whose kinks are rounded by delta.
+
+        It lies between 0 and 1 where the loss has kinks.
+        """
 
     def curvature(self, t: FloatArray, delta: float | FloatArray, c: FloatArray) -> FloatArray:
         """Return 4 delta times the curvature at t of a row with multiplier c."""
 
     def duality_gap(self, t: FloatArray, c: FloatArray) -> FloatArray:
-        """Return the loss less what a multiplier c accounts for: zero at the optimum."""
+        """Return the loss less what a multiplier c accounts for: zero at the optimum.
+
+        It is what the rounding of kinks hides, so it is zero where there are none.
+        """
 
 
 @dataclass(frozen=True)
@@ -68,6 +111,9 @@ class Hinge:
 
     name: str = "hinge"
     minimum: float = 0.0
+    ridge_share: float = 1.0
+    smooth: bool = False
+    negligible: float = 0.0
 
     def value(self, t: FloatArray) -> FloatArray:
         """Return ``max(0, 1 - t)``."""
@@ -106,15 +152,109 @@ class Hinge:
         return np.asarray(self.value(t) - c * (1.0 - t))
 
 
-HINGE = Hinge()
+@dataclass(frozen=True)
+class Logistic:
+    """The logistic loss ``log(1 + exp(-t))``: minus the logarithm of the label's probability.
 
-LOSSES: dict[str, Loss] = {HINGE.name: HINGE}
+    The probability of y = 1 is 1 / (1 + exp(-f)) for a score f.
+    """
+
+    name: str = "logistic"
+    minimum: float = 0.0
+    ridge_share: float = 0.25
+    smooth: bool = True
+    negligible: float = 1e-6
+
+    def value(self, t: FloatArray) -> FloatArray:
+        """Return ``log(1 + exp(-t))``."""
+        return np.asarray(np.logaddexp(0.0, -t))
+
+    def prox_step(self, t: FloatArray, gamma: float | FloatArray) -> FloatArray:
+        """Return ``argmin_s [log(1 + exp(-s)) + (gamma / 2) (s - t)^2] - t``.
+
+        At the minimum h(s) = gamma (s - t) - 1/(1 + exp s) is zero. h increases, and is convex
+        for s < 0 and concave for s > 0. So Newton's method converges, and without a step back, if
+        it begins between 0 and the solution: at 0, or at a bound t or t + 1 / gamma that is nearer.
+        Every margin takes its own number of steps, so that it does not matter which are beside it.
+        """
+        gamma = np.broadcast_to(gamma, t.shape)
+        right = gamma * t > -0.5  # h(0) < 0: the solution is positive
+        s = np.where(right, np.maximum(t, 0.0), np.minimum(t + 1.0 / gamma, 0.0))
+        going = np.ones(t.shape, bool)
+        for _ in range(MAX_PROX_STEPS):
+            at, own = s[going], gamma[going]
+            p = expit(-at)
+            move = (p - own * (at - t[going])) / (own + p * (1.0 - p))
+            s[going] = at + move
+            going[going] = np.abs(move) > PROX_TOLERANCE * np.maximum(np.abs(at), 1.0)
+            if not going.any():
+                break
+        return np.asarray(expit(-s) / gamma)  # more precise than s - t
+
+    def slope(self, t: FloatArray, delta: float | FloatArray) -> FloatArray:
+        """Return ``1 / (1 + exp(t))``."""
+        return np.asarray(expit(-t))
+
+    def curvature(self, t: FloatArray, delta: float | FloatArray, c: FloatArray) -> FloatArray:
+        """Return 4 delta times the curvature at t."""
+        p = expit(-t)
+        return np.asarray(4.0 * delta * p * (1.0 - p))
+
+    def duality_gap(self, t: FloatArray, c: FloatArray) -> FloatArray:
+        """Return zero."""
+        return np.zeros_like(t)
+
+
+@dataclass(frozen=True)
+class SquaredHinge:
+    """The squared hinge loss ``max(0, 1 - t)^2 / 2``: least squares on the wrong side of 1."""
+
+    name: str = "squared_hinge"
+    minimum: float = 0.0
+    ridge_share: float = 1.0
+    smooth: bool = True
+    negligible: float = 0.0
+
+    def value(self, t: FloatArray) -> FloatArray:
+        """Return ``max(0, 1 - t)^2 / 2``."""
+        return np.asarray(0.5 * np.maximum(0.0, 1.0 - t) ** 2)
+
+    def prox_step(self, t: FloatArray, gamma: float | FloatArray) -> FloatArray:
+        """Return ``argmin_s [max(0, 1 - s)^2 / 2 + (gamma / 2) (s - t)^2] - t``."""
+        return np.asarray(np.maximum(0.0, 1.0 - t) / (1.0 + gamma))
+
+    def slope(self, t: FloatArray, delta: float | FloatArray) -> FloatArray:
+        """Return ``max(0, 1 - t)``."""
+        return np.maximum(0.0, 1.0 - t)
+
+    def curvature(self, t: FloatArray, delta: float | FloatArray, c: FloatArray) -> FloatArray:
+        """Return 4 delta times the curvature at t."""
+        return np.asarray(4.0 * delta * (t < 1.0))
+
+    def duality_gap(self, t: FloatArray, c: FloatArray) -> FloatArray:
+        """Return zero."""
+        return np.zeros_like(t)
+
+
+HINGE, LOGISTIC, SQUARED_HINGE = Hinge(), Logistic(), SquaredHinge()
+
+LOSSES: dict[str, Loss] = {loss.name: loss for loss in (HINGE, LOGISTIC, SQUARED_HINGE)}
 """The losses by name."""
 
 
 def loss_of(model: object) -> Loss:
     """Return the loss that a fitted model has minimised."""
     return LOSSES[getattr(model, "loss", HINGE.name)]
+
+
+def gives_probabilities(model: object) -> bool:
+    """Return whether the sigmoid of a model's scores is a probability.
+
+    That is so at the minimum of the logistic loss, which the few iterations of the paper's solver
+    do not come near.
+    """
+    by_loss = getattr(model, "loss", HINGE.name) == LOGISTIC.name
+    return by_loss and getattr(model, "solver", "paper") != "paper"
 
 
 def next_multiplier(

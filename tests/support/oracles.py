@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import linprog
+from scipy.optimize import linprog, minimize
 
 
 def algorithm_1(A, y, alpha, beta, n_iter, start=None):
@@ -65,3 +65,22 @@ def lp_optimum(A, y):
 def kernel(X, C, degree):
     """Return the features (1 + x.c)^s."""
     return (1 + X @ C.T) ** degree
+
+
+def penalised_hinge_optimum(A, y, rho, weights=None):
+    """Return the minimum over u of ``sum_i omega_i max(0, 1 - y_i (A u)_i) + (rho / 2) u'u``.
+
+    It is that of the dual with its sign changed: a quadratic function of multipliers from 0 to
+    omega, of which u is ``A'(y c) / rho``.
+    """
+    B = A * y[:, None]
+    most = np.ones(len(y)) if weights is None else weights
+
+    def dual(c):
+        u = B.T @ c / rho
+        return 0.5 * rho * u @ u - c.sum(), B @ u - 1.0
+
+    options = {"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-10}
+    bounds = [(0.0, w) for w in most]
+    found = minimize(dual, most / 2, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
+    return -found.fun

@@ -339,6 +339,10 @@ class ModelOptions:
         option(MODEL, "How columns are scaled.", "minmax"),
     ] = None
     solver: Annotated[SolverName | None, option(MODEL, "Solver.", "paper")] = None
+    loss: Annotated[
+        Literal["hinge", "logistic", "squared_hinge"] | None,
+        option(MODEL, "What is minimised; logistic with newton gives probabilities.", "hinge"),
+    ] = None
     rho: Annotated[
         float | None, option(MODEL, "alpha / beta relative to trace(G) / n.", "by alpha")
     ] = None

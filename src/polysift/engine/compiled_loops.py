@@ -319,8 +319,74 @@ def hinge_newton_column(
         kept[i] = (kept[i] & ~MULTIPLIER_LEVELS) | levels[i]
 
 
-FEATURES, PRODUCT, HINGE_ADMM, HINGE_NEWTON = 0, 1, 2, 3
+FEATURES, PRODUCT, HINGE_ADMM, HINGE_NEWTON, LOGISTIC_NEWTON, SQUARED_HINGE_NEWTON = range(6)
 """The tasks of ``walk``."""
+
+
+# The losses without kinks share their loop: exponentials are not vectorised anyway.
+
+
+@compiled
+def smooth_value(task: int, t: float) -> float:
+    """Return ``Logistic.value`` or ``SquaredHinge.value`` of one margin."""
+    if task == LOGISTIC_NEWTON:
+        return np.log1p(np.exp(-abs(t))) + max(-t, 0.0)
+    return 0.5 * max(1.0 - t, 0.0) ** 2
+
+
+@compiled
+def smooth_slope(task: int, t: float) -> float:
+    """Return ``Logistic.slope`` or ``SquaredHinge.slope`` of one margin."""
+    if task == LOGISTIC_NEWTON:
+        small = np.exp(-abs(t))
+        return (small if t > 0.0 else 1.0) / (1.0 + small)
+    return max(1.0 - t, 0.0)
+
+
+@compiled
+def smooth_curvature(task: int, t: float) -> float:
+    """Return the curvature of one margin."""
+    if task == LOGISTIC_NEWTON:
+        small = np.exp(-abs(t))
+        return small / (1.0 + small) ** 2
+    return 1.0 if t < 1.0 else 0.0
+
+
+@compiled
+def smooth_newton_column(
+    task: int,
+    f: FloatArray,
+    t: FloatArray,
+    y: FloatArray,
+    counts: FloatArray,
+    delta: float,
+    line: float,
+    a: FloatArray,
+    sums: FloatArray,
+) -> None:
+    """Compute the same as ``NewtonUpdate`` by a loss without kinks, for one column.
+
+    ``a`` and ``sums`` are those of ``hinge_newton_column``; the gap is zero.
+    """
+    total = curved = wrong = 0.0
+    for i in range(len(f)):
+        margin, count = f[i] * y[i], counts[i]
+        a[i] = smooth_slope(task, margin) * y[i] * count
+        total += count * smooth_value(task, margin)
+        curved += count * smooth_curvature(task, margin)
+        wrong += count if (f[i] >= 0) != (y[i] > 0) else 0.0
+    sums[0] += total
+    sums[2] += 4.0 * delta * curved
+    sums[3] += wrong
+    if line > 0.0:
+        for s in range(len(STEP_LENGTHS)):
+            slope = 0.0
+            for i in range(len(f)):
+                step = f[i] * y[i] - t[i]
+                slope += counts[i] * smooth_slope(task, t[i] + STEP_LENGTHS[s] * step) * step
+            sums[4 + s] -= slope
+    for i in range(len(f)):
+        t[i] = f[i] * y[i]
 
 
 @compiled
@@ -344,6 +410,8 @@ def _visit(
         hinge_admm_column(f, t[rows], y[rows], counts[rows], first, second, a, sums)
     elif task == HINGE_NEWTON:
         hinge_newton_column(f, t[rows], y[rows], counts[rows], first, second, a, sums)
+    elif task >= LOGISTIC_NEWTON:
+        smooth_newton_column(task, f, t[rows], y[rows], counts[rows], first, second, a, sums)
     else:
         a[:] = counts[rows] * f
     _add_products(A, a, part)

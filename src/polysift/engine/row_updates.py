@@ -7,7 +7,8 @@ The state of a row is one float64 per column.
 q = -k follow, where k is the loss's proximal step from t.
 
 ``NewtonUpdate`` sets rows to new margins and updates their multipliers. Its state is the margin,
-whose last 16 of 64 bits hold the row's multiplier; ten digits and more remain for the margin.
+whose last 16 of 64 bits hold the row's multiplier; ten digits and more remain for the margin. A
+loss without kinks needs no multipliers, and its state is the margin alone (``SmoothColumns``).
 
 An update is a plain value of one problem; ``columns`` puts those of several problems side by side.
 """
@@ -29,6 +30,9 @@ GOLDEN_RATIO = 0.6180339887498949
 
 MULTIPLIER_LEVELS = 2**16 - 1
 """Multipliers are kept as multiples of 1 / MULTIPLIER_LEVELS, in a margin's last 16 bits."""
+
+NO_MULTIPLIERS = np.empty(0)
+"""The multipliers of rows by a loss without kinks, which does not look at them."""
 
 
 class ColumnUpdates(Protocol):
@@ -179,7 +183,8 @@ class NewtonUpdate:
         """Return the updates of problems with K columns each, side by side."""
         pairs = np.array([pair for update in updates for pair in update.roundings])
         delta, line = pairs.reshape(-1, 2).T.copy()
-        return NewtonColumns(delta, line, updates[0].loss)
+        loss = updates[0].loss
+        return (SmoothColumns if loss.smooth else NewtonColumns)(delta, line, loss)
 
 
 @dataclass(frozen=True)
@@ -243,6 +248,29 @@ class NewtonColumns:
     def curvature(self, t: FloatArray, k: int) -> FloatArray:
         """Return 4 delta times the curvature of rows with states t in column k."""
         return self.loss.curvature(t, float(self.delta[k]), multipliers(t))
+
+
+class SmoothColumns(NewtonColumns):
+    """``NewtonUpdate`` for all columns, by a loss without kinks: rows have no multipliers."""
+
+    def apply(
+        self, t: FloatArray, f: FloatArray, counts: FloatArray | None, sums: NewtonSums
+    ) -> FloatArray:
+        """Set the margins t to f and add up all sums but r; return minus the slopes at f."""
+        loss = self.loss
+        if np.any(self.line > 0.0):
+            step = np.where(self.line > 0.0, f - t, 0.0)
+            for i, length in enumerate(STEP_LENGTHS):
+                slopes = loss.slope(t + length * step, self.delta) * step
+                sums.slopes[i] -= weighted_sum(slopes, counts)
+        sums.loss += weighted_sum(loss.value(f), counts)
+        sums.curved += weighted_sum(loss.curvature(f, self.delta, NO_MULTIPLIERS), counts)
+        t[:] = f
+        return loss.slope(f, self.delta)
+
+    def curvature(self, t: FloatArray, k: int) -> FloatArray:
+        """Return 4 delta times the curvature of rows with states t in column k."""
+        return self.loss.curvature(t, float(self.delta[k]), NO_MULTIPLIERS)
 
 
 Update = AdmmUpdate | NewtonUpdate

@@ -146,7 +146,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         A folder in which the state of the fit is saved every few seconds. After a crash the same
         call resumes from there, to the identical model. Remove the folder when it is not needed.
     calibration : {"sigmoid", "isotonic", None}, default=None
-        How scores become probabilities; with None there is no ``predict_proba``. The calibrator is
+        How scores become probabilities; with None there is no ``predict_proba``, unless by
+        ``loss="logistic"``. The calibrator is
         learned from out-of-fold scores: of five more models, each fitted without a fifth of the
         rows, in the same passes over the data.
     engine : {"local", "ray"} or an engine, default="local"
@@ -173,6 +174,14 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         its line, a spline of its rank among the rows: outliers matter little, functions need not
         be smooth, and there is no limit of C(s+d, s) to n. ``scaler`` has no part in it, and the
         centers are rows. "auto" chooses, and lets columns have different weights.
+    loss : {"hinge", "logistic", "squared_hinge"}, default="hinge"
+        What is minimised, as a function of the margin t = y score: "hinge" is the paper's,
+        ``max(0, 1 - t)``; "logistic" is ``log(1 + exp(-t))``, which ranks the rows of unbalanced
+        classes better, and whose minimum has probabilities: ``predict_proba`` is there without
+        calibration, for "converged" and "newton"; "squared_hinge" is ``max(0, 1 - t)^2 / 2``.
+        The latter two are minimised with a penalty, ``(rho_ / 2) |u|^2`` beside the sum of
+        "squared_hinge" over the rows, and a quarter of it beside that of "logistic": with few rows
+        per center, raise ``rho``. "paper" remains close to a ridge regression with any loss.
 
     Attributes
     ----------
@@ -206,12 +215,13 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     status_message_ : str
         The status as a sentence.
     history_ : dict of str to ndarray of shape (n_iter_,)
-        Per iteration: "objective" (the hinge loss; with more than two classes, the mean over the
-        one-vs-rest problems), "training_error", "primal_residual", "dual_residual" (both relative,
-        of the worst problem), "h_norm_difference" (the squared H-norm of the successive
-        difference), "seconds" (since the solver's start). For "newton" the dual residual is the
-        estimated distance to the minimum, relative to the objective, and there is no primal one
-        and no H-norm (NaN); a pass may try a point that is not accepted: ``coef_`` are the best.
+        Per iteration: "objective" (the mean loss, with its penalty if there is one; with more than
+        two classes, the mean over the one-vs-rest problems), "training_error", "primal_residual",
+        "dual_residual" (both relative, of the worst problem), "h_norm_difference" (the squared
+        H-norm of the successive difference), "seconds" (since the solver's start). For "newton"
+        the dual residual is the estimated distance to the minimum, relative to the objective, and
+        there is no primal one and no H-norm (NaN); a pass may try a point that is not accepted:
+        ``coef_`` are the best.
     gram_ : str
         "exact" or "sampled": how the steps were solved. If sampled, the dual residual is an
         estimate from the sample.
@@ -231,7 +241,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     random_state_ : int
         The seed used.
     calibrator_ : dict
-        With ``calibration``: the learned calibrator, as plain arrays.
+        With ``calibration``: the learned calibrator, as plain arrays. With the logistic loss alone:
+        the plain sigmoid.
     calibration_report_ : dict
         With ``calibration``, the quality of the out-of-fold probabilities: "brier_score",
         "log_loss", and "reliability" with the "predicted" and "observed" shares of bins and their
@@ -312,6 +323,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         columns: Any = None,
         max_levels: int = DEFAULT_MAX_LEVELS,
         kernel: str = "auto",
+        loss: str = "hinge",
     ) -> None:
         self.degree = degree
         self.n_centers = n_centers
@@ -337,6 +349,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         self.columns = columns
         self.max_levels = max_levels
         self.kernel = kernel
+        self.loss = loss
 
     @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FPCClassifier:
@@ -448,9 +461,12 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     @available_if(is_calibrated)
     def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class; only with ``calibration``.
+        """Return the probability of each class; only with ``calibration`` or the logistic loss.
 
         ``predict`` uses the sign of the score, which need not agree with a probability of one half.
+        Of the logistic loss, probabilities are those of the rows with their weights, those of
+        ``class_weight`` included; with more than two classes, each class's probability against the
+        rest is divided by their sum.
 
         Parameters
         ----------
@@ -519,7 +535,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         scores : bool, default=True
             Whether to write scores as well.
         proba : bool, default=False
-            Whether to write probabilities as well; only with ``calibration``.
+            Whether to write probabilities as well; only with ``calibration`` or the logistic loss.
         overwrite : bool, default=False
             Whether to replace an existing file, or a folder that contains only such files.
         safe_csv : bool, default=False

@@ -21,12 +21,13 @@ from polysift.estimators.prediction import score_shards
 from polysift.features.feature_map import FeatureMap
 from polysift.features.survey import checked_labels, checked_weights
 from polysift.features.tables import stored_scaler
+from polysift.losses import gives_probabilities
 from polysift.runtime.checkpoints import digest
 from polysift.runtime.parallel import MIN_THREADED_FEATURES, Span, usable_jobs
 from polysift.runtime.parameters import check_n_jobs
 from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray
-from polysift.training.calibration import Calibrator, calibrator_from_dict
+from polysift.training.calibration import Calibrator, SigmoidCalibrator, calibrator_from_dict
 from polysift.training.fit import Trained
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -61,6 +62,9 @@ FRAMES = 0 if with_callbacks.__module__ == __name__ else 1
 def set_fitted_attributes(model: Any, trained: Trained, seed: int) -> None:
     """Set the fitted attributes of a classifier to those of a training run."""
     made = fitted_attributes(trained) | {"random_state_": seed, "_map_params": map_params(model)}
+    if trained.calibration is None and gives_probabilities(model):
+        K = trained.result.u.shape[1]
+        made["calibrator_"] = SigmoidCalibrator(np.ones(K), np.zeros(K)).to_dict()
     for name in ("calibrator_", "calibration_report_", "selection_"):  # of an earlier fit
         model.__dict__.pop(name, None)
     for name, value in made.items():
@@ -139,22 +143,35 @@ def scores_by_shard(
 
 
 def is_calibrated(estimator: Any) -> bool:
-    """Return whether calibration is on, else raise the error that ``available_if`` expects."""
-    if estimator.calibration is None:
+    """Return whether there are probabilities, else raise the error that ``available_if`` expects.
+
+    They come by calibration, or with the loss.
+    """
+    if estimator.calibration is None and not gives_probabilities(estimator):
+        hint = ', or loss="logistic" with solver="newton",' if hasattr(estimator, "loss") else ","
         raise AttributeError(
             f"{type(estimator).__name__} has predict_proba only with calibration: set "
-            'calibration="sigmoid" or "isotonic", and fit.'
+            f'calibration="sigmoid" or "isotonic"{hint} and fit.'
         )
     return True
 
 
 def calibrator_of(model: Any) -> Calibrator:
     """Return the calibrator of a fitted classifier."""
-    if not hasattr(model, "calibrator_"):
+    found = stored_calibrator(model)
+    if found is None:
+        what = "loss" if model.calibration is None else "calibration"
         raise NotFittedError(
-            "calibration was set after fit. Fit again to learn how scores become probabilities."
+            f"{what} was set after fit. Fit again to learn how scores become probabilities."
         )
-    return calibrator_from_dict(model.calibrator_)
+    return found
+
+
+def stored_calibrator(model: Any) -> Calibrator | None:
+    """Return the calibrator of a fitted classifier, or None if it has no probabilities."""
+    wanted = model.calibration is not None or gives_probabilities(model)
+    known = wanted and hasattr(model, "calibrator_")
+    return calibrator_from_dict(model.calibrator_) if known else None
 
 
 def streamed_accuracy(model: Any, source: DataSource) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from polysift import __version__
 from polysift.estimators.classifier import FPCClassifier
-from polysift.estimators.fitted import feature_map_of
+from polysift.estimators.fitted import feature_map_of, stored_calibrator
 from polysift.estimators.search import classifier_of
 from polysift.features.scalers import ML_DOMAIN
 from polysift.features.tables import TableScaler, stored_scaler
@@ -18,7 +18,6 @@ from polysift.persistence import onnx_graph
 from polysift.persistence.onnx_graph import Graph, Value, load_onnx
 from polysift.persistence.onnx_inputs import ROWS, inputs_of, read_rows
 from polysift.runtime.outputs import check_output, replacing
-from polysift.training.calibration import calibrator_from_dict
 
 INPUT_TYPES = ("float32", "float64")
 
@@ -37,8 +36,8 @@ def to_onnx(
     Fitted to numbers, the graph has one input, "X" of shape (rows, d), with any number of rows; to
     a table, one input of shape (rows, 1) for each column that it uses, by name (see Notes). Its
     outputs are "label" of shape (rows,), as ``predict`` gives it; "score", as
-    ``decision_function``; and, for a classifier with ``calibration``, "probabilities", as
-    ``predict_proba``.
+    ``decision_function``; and, for a classifier with ``calibration`` or the logistic loss,
+    "probabilities", as ``predict_proba``.
 
     Parameters
     ----------
@@ -181,8 +180,8 @@ def _add_outputs(
         Value("label", classes.dtype, (ROWS,), "The class of each row."),
         Value("score", float, (ROWS,) if two else per_class, which),
     ]
-    if clf.calibration is not None and hasattr(clf, "calibrator_"):
-        calibrator = calibrator_from_dict(clf.calibrator_)
+    calibrator = stored_calibrator(clf)
+    if calibrator is not None:
         onnx_graph.probabilities(graph, scores, calibrator, len(classes))
         outputs.append(Value("probabilities", float, per_class, "The probability of each class."))
     return outputs

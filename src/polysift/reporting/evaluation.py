@@ -13,11 +13,11 @@ from polysift.data.labels import codes_among
 from polysift.data.source import DataSource
 from polysift.engine.sums import predicted_codes
 from polysift.estimators.classifier import FPCClassifier
-from polysift.estimators.fitted import scores_by_shard
+from polysift.estimators.fitted import scores_by_shard, stored_calibrator
 from polysift.features.survey import checked_labels, checked_weights
 from polysift.runtime.parallel import Span
 from polysift.runtime.types import FloatArray, IntArray
-from polysift.training.calibration import assess, calibrator_from_dict
+from polysift.training.calibration import assess
 
 MAX_CURVE_POINTS = 400
 """The maximum number of points of a ROC curve: a picture shows no more."""
@@ -90,9 +90,9 @@ def evaluate(model: FPCClassifier, X: Any, y: Any = None, sample_weight: Any = N
     recalls = np.diagonal(confusion)[totals > 0] / totals[totals > 0]
     curves = _curves(scores[known], codes[known], counts[known], n_classes)
     report = None
-    if model.calibration is not None and hasattr(model, "calibrator_") and recalls.size:
-        probabilities = calibrator_from_dict(model.calibrator_).probabilities(scores)
-        report = assess(probabilities, codes, weights)
+    calibrator = stored_calibrator(model)
+    if calibrator is not None and recalls.size:
+        report = assess(calibrator.probabilities(scores), codes, weights)
     return Evaluation(
         rows=source.n_rows,
         classes=model.classes_,

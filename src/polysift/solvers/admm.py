@@ -1,6 +1,6 @@
 """The proximal ADMM of the paper, over an engine.
 
-It minimises, for each label column, ``(1/m) sum_i omega_i loss(y_i (A u)_i)`` over u.
+It minimises, for each label column, ``(1/m) [sum_i omega_i loss(y_i (A u)_i) + (p/2) u'u]`` over u.
 
 ======== ====================================================== =========
 symbol   meaning                                                shape
@@ -13,14 +13,19 @@ q        w / beta                                               (m, K)
 r        A'(v - q - A u), the residual of the u-step            (n, K)
 g        A'q                                                    (n, K)
 G        A'A                                                    (n, n)
-rho      alpha / beta                                           scalar
 gamma    m beta                                                 scalar
+p        the penalty, 0 for the paper's problem                 scalar
+kappa    p / gamma                                              scalar
+rho      alpha / beta + kappa                                   scalar
 ======== ====================================================== =========
 
 All sums over the m rows are weighted by omega, and m is the sum of the weights. v, w and q live in
 the engine (``engine/row_updates.py``). The u-step is taken in its residual form,
 ``u + (G + rho I)^-1 r``, which equals line 3 of Algorithm 1 but in which rounding errors of G act
 only as those of a preconditioner; the direct form diverges where G is nearly singular.
+
+A penalty enters the residual as ``r - kappa u``, and the proximal term has what it leaves of rho.
+That must not be negative, so gamma is at least p / rho.
 """
 
 from __future__ import annotations
@@ -39,7 +44,7 @@ from polysift.runtime.arrays import required_array
 from polysift.runtime.types import FloatArray
 from polysift.solvers.factor import Factor, Ridge
 from polysift.solvers.result import Status
-from polysift.solvers.solver import Solver
+from polysift.solvers.solver import Solver, penalty_of, penalty_terms
 
 LOOK_BACK_ITERATIONS = 10
 """Iterations over which the objective must have changed little, in the converged mode."""
@@ -71,6 +76,8 @@ class AdmmSettings:
         The tolerance of the stopping rule; 0 never stops early.
     loss : Loss
         The loss that is minimised.
+    penalised : bool
+        Whether a penalty of the size of rho is added to the loss.
     """
 
     beta: float | None = 1.0
@@ -80,6 +87,7 @@ class AdmmSettings:
     max_iter: int = 5
     tol: float = 5e-4
     loss: Loss = HINGE
+    penalised: bool = False
 
     many_sweeps: ClassVar[bool] = False
     float64_features: ClassVar[bool] = False
@@ -186,6 +194,8 @@ class Admm(Solver):
     ----------
     r, g : ndarray of shape (n, K)
         The residual of the next u-step, and A'q.
+    penalty, kappa : float
+        The penalty, and its weight in the u-step.
     """
 
     def __init__(
@@ -197,17 +207,23 @@ class Admm(Solver):
         without: int | None = None,
     ) -> None:
         self.settings, self.m, self.beta = settings, m, settings.beta_for(m)
+        self.penalty = penalty_of(settings, factor)
+        self.beta = max(self.beta, self.penalty / factor.rho / m)
+        self.kappa = self.penalty / (m * self.beta)
         update = AdmmUpdate(m * self.beta, settings.relax, settings.loss)
         super().__init__(factor, Problem(len(Aty), update, without), np.zeros_like(Aty))
         self.r, self.g = Aty, np.zeros_like(Aty)
+        first = float(settings.loss.prox_step(np.ones(1), m * self.beta)[0])
+        if first:  # rows begin with t = 1, so that v = y (1 + first) and q = -y first
+            self.r, self.g = (1.0 + 2.0 * first) * Aty, -first * Aty
         self._du = self.u
 
     def start_from(self, engine: Engine, u0: FloatArray) -> None:
         """Start from other coefficients, with v = prox(A u0) and w the matching multiplier."""
         self.u = np.array(u0, dtype=float)
         exact = AdmmUpdate(self.m * self.beta, 1.0, self.settings.loss)
-        self.r = engine.sweep([replace(self.problem, update=exact)], self.u).r
-        self.g = -self.r / 2
+        r = engine.sweep([replace(self.problem, update=exact)], self.u).r
+        self.r, self.g = self._with_penalty(r), -r / 2
 
     def step(self) -> None:
         """Take the u-step: line 3 of Algorithm 1, in residual form."""
@@ -221,9 +237,13 @@ class Admm(Solver):
         """Return the step (G + rho I)^-1 r."""
         return self.factor.solve(self.r)
 
+    def _with_penalty(self, r: FloatArray) -> FloatArray:
+        """Return the residual of the u-step from A'(v - q - A u)."""
+        return r - self.kappa * self.u if self.kappa else r
+
     def update(self, swept: AdmmSums, seconds: float) -> None:
         """Update r, the history and the status by the sums of a sweep: line 6 of Algorithm 1."""
-        self.r, self.g = swept.r, self._next_g(swept.r)
+        self.r, self.g = self._with_penalty(swept.r), self._next_g(swept.r)
         self.rows.append(self._measured(swept) | {"seconds": seconds})
         self.status = self.settings.stopping_status(self.rows)
 
@@ -231,27 +251,32 @@ class Admm(Solver):
         """Return A'q of the new q, from n-vectors alone.
 
         The w-update gives q = relax (f - v_old) + v_old + q_old - v. Multiply by A', insert
-        A'(f - v_old) = -rho du - A'q_old (the optimality of the u-step) and r = A'(v - q - f), and
-        solve for A'q. Rounding errors shrink by (2 - relax) / 2 in each step. Without
-        over-relaxation the step cancels, and may be inexact.
+        A'(f - v_old) = -rho du - kappa u_old - A'q_old (the optimality of the u-step) and
+        r = A'(v - q - f), and solve for A'q. Rounding errors shrink by (2 - relax) / 2 in each
+        step. Without over-relaxation the step cancels, and may be inexact.
         """
         relax, rho = self.settings.relax, self.factor.rho
-        return 0.5 * ((2.0 - relax) * self.g - (relax - 1.0) * rho * self._du - r)
+        g = 0.5 * ((2.0 - relax) * self.g - (relax - 1.0) * rho * self._du - r)
+        return g - 0.5 * (relax - 1.0) * self.kappa * (self.u - self._du) if self.kappa else g
 
     def _measured(self, swept: AdmmSums) -> dict[str, float]:
         """Return the iteration's row of the history: over label columns the mean, or the maximum.
 
         The primal residual is ``|A u - v| / max(|A u|, |v|)``. The dual one is the part of q that
         lies in the range of A, ``sqrt(g'(G + rho I)^-1 g) / |q|``: zero at the optimum, at most 1,
-        and independent of the basis of the features. With a sample, M replaces G + rho I.
+        and independent of the basis of the features. With a sample, M replaces G + rho I; with a
+        penalty, g + kappa u replaces g.
         """
         tiny, du = np.finfo(float).tiny, self._du
         size = np.maximum(np.maximum(swept.f2, swept.v2), tiny)
         primal = np.sqrt(np.minimum(swept.primal, 4.0 * size) / size)  # rounding apart: 4 at most
-        dual = np.sqrt(self.factor.square(self.g) / np.maximum(swept.q2, tiny))
-        moved = self.factor.rho * np.einsum("nk,nk->k", du, du) + swept.dv2 + swept.dq2
+        g = self.g + self.kappa * self.u if self.kappa else self.g
+        dual = np.sqrt(self.factor.square(g) / np.maximum(swept.q2, tiny))
+        proximal = self.factor.rho - self.kappa
+        moved = proximal * np.einsum("nk,nk->k", du, du) + swept.dv2 + swept.dq2
+        objective = swept.loss + penalty_terms(self.penalty, self.u)
         return {
-            "objective": float(swept.loss.mean() / self.m),
+            "objective": float(objective.mean() / self.m),
             "training_error": float(swept.wrong[0] / self.m),
             "primal_residual": float(primal.max()),
             "dual_residual": float(dual.max()),

@@ -1,11 +1,12 @@
 """Newton's method for the minimum of the loss, by smoothed losses that approach it.
 
-For each label column it minimises the mean of the loss with its kinks rounded (``losses``), while
-the rounding delta decreases to zero. It is a primal-dual method: rows have multipliers, and the
-Hessian is a Gram matrix of rows weighted by a curvature that depends on these. It is estimated from
-a sample of rows, drawn by these weights. Steps are computed in coordinates z in which the features
-are nearly orthonormal: u = T z with T'(G + rho I) T = m I, where T follows from the factor of the
-ADMM.
+For each label column it minimises the mean of the loss with its kinks rounded (``losses``), plus
+the penalty if there is one, while the rounding delta decreases to zero. It is a primal-dual method:
+rows have multipliers, and the Hessian is a Gram matrix of rows weighted by a curvature that depends
+on these. It is estimated from a sample of rows, drawn by these weights. Steps are computed in
+coordinates z in which the features are nearly orthonormal: u = T z with T'(G + rho I) T = m I,
+where T follows from the factor of the ADMM. A loss without kinks is not rounded: delta stays as it
+is, and the Hessian depends on the margins alone.
 
 A pass at a point returns the loss, its gradient for the next delta, and the slopes along the step
 from the last point. If these show that the step was too long or too short, the next pass is at a
@@ -30,7 +31,7 @@ from polysift.runtime.types import FloatArray
 from polysift.solvers.factor import Factor, Ridge
 from polysift.solvers.newton_column import NewtonColumn
 from polysift.solvers.result import HISTORY_COLUMNS, Status
-from polysift.solvers.solver import Solver
+from polysift.solvers.solver import Solver, penalty_of, penalty_terms
 
 WARM_DELTA = 2.0**-5
 """The first delta of a warm start; with a larger one it would leave a minimum and return."""
@@ -46,6 +47,9 @@ PASSES_PER_HESSIAN_COST = 2.0
 
 HESSIAN_ROWS_PER_CENTER = 25.0, 1000.0
 """Bounds of the rows per center of a Hessian; between them it costs as much as a pass."""
+
+MAX_RISE = 1e-12
+"""How far a loss without kinks may rise in a step by rounding, relative to the loss."""
 
 MIN_STEP_SHARE = 0.5
 """If less than this share of a step was taken, a Hessian is due: BFGS learns little from it."""
@@ -79,12 +83,15 @@ class NewtonSettings:
         early.
     loss : Loss
         The loss that is minimised.
+    penalised : bool
+        Whether a penalty of the size of rho is added to the loss.
     """
 
     ridge: Ridge = Ridge()  # noqa: RUF009 - a frozen value
     max_iter: int = 300
     tol: float = 1e-3
     loss: Loss = HINGE
+    penalised: bool = False
 
     many_sweeps: ClassVar[bool] = True
     float64_features: ClassVar[bool] = True
@@ -140,6 +147,7 @@ class Newton(Solver):
         without: int | None = None,
     ) -> None:
         self.Aty, self.settings, self.m = Aty, settings, m
+        self.penalty = penalty_of(settings, factor)
         self._zero_loss = float(settings.loss.value(np.zeros(1))[0])  # of coefficients of zero
         n, K = Aty.shape
         none = NewtonUpdate(((0.0, 0.0),) * K, settings.loss)  # replaced by each step
@@ -150,11 +158,16 @@ class Newton(Solver):
         self.columns = [self._fresh(k) for k in range(K)]
 
     def _fresh(self, k: int) -> NewtonColumn:
-        return NewtonColumn.at(np.zeros(self._first.shape[0]), self._first[:, k])
+        return self._column(np.zeros(self._first.shape[0]), self._first[:, k])
+
+    def _column(self, u: FloatArray, dz: FloatArray) -> NewtonColumn:
+        column = NewtonColumn.at(u, dz)
+        column.small_loss = self.settings.loss.negligible
+        return column
 
     def start_from(self, engine: Engine, u0: FloatArray) -> None:
         """Start from other coefficients."""
-        self.columns = [NewtonColumn.at(np.array(u, float), np.zeros(len(u))) for u in u0.T]
+        self.columns = [self._column(np.array(u, float), np.zeros(len(u))) for u in u0.T]
         for column in self.columns:
             column.delta = column.next_delta = WARM_DELTA
             column.warm = True
@@ -192,6 +205,8 @@ class Newton(Solver):
 
     def update(self, swept: NewtonSums, seconds: float) -> None:
         """Update the columns and the history by the sums of the sweep at the new point."""
+        if self.penalty:
+            self._add_penalty(swept)
         for k, column in enumerate(self.columns):
             if not column.done:
                 self._update_column(column, k, swept)
@@ -199,6 +214,16 @@ class Newton(Solver):
         row = dict.fromkeys(HISTORY_COLUMNS, np.nan) | {"seconds": seconds}
         row |= {"objective": float(loss.mean()), "training_error": float(swept.wrong[0] / self.m)}
         self.rows.append(row)
+
+    def _add_penalty(self, swept: NewtonSums) -> None:
+        """Add the penalty to the loss, to minus its gradient, and to the slopes along the step."""
+        swept.loss = swept.loss + penalty_terms(self.penalty, self.u)
+        swept.r -= self.penalty * self.u
+        start = np.column_stack([column.u for column in self.columns])
+        step = self.u - start
+        along, across = (np.einsum("nk,nk->k", x, step) for x in (start, step))
+        slopes = along + STEP_LENGTHS[:, np.newaxis] * across
+        swept.slopes = swept.slopes + self.penalty * slopes
 
     def _update_column(self, column: NewtonColumn, k: int, swept: NewtonSums) -> None:
         """Accept the new point of a column, or correct the length of its step."""
@@ -212,7 +237,8 @@ class Newton(Solver):
             return
         if loss < column.best:
             column.best, column.best_u = loss, self.u[:, k]
-        higher = loss > column.ceiling(self.m)
+        smooth = self.settings.loss.smooth
+        higher = loss > (column.losses[0] * (1 + MAX_RISE) if smooth else column.ceiling(self.m))
         if column.begun and column.trial:
             length = column.right_length(swept.slopes[:, k] / self.m, higher)
             if length != 1.0:
@@ -245,7 +271,8 @@ class Newton(Solver):
                 if not column.done or column.since == 0:
                     continue  # before it stops, a new Hessian must confirm it
             least = column.curved / self._drawn(engine.n_rows)
-            column.refresh(engine.curvature(self.problem, number, k, least, self._T), self.m)
+            H = engine.curvature(self.problem, number, k, least, self._T)
+            column.refresh(H, self.m, self._penalty_hessian())
             column.aim(self.settings.tol)
         self.rows[-1]["dual_residual"] = float(np.max([c.left() for c in self.columns]))
         if all(column.done for column in self.columns):
@@ -254,6 +281,10 @@ class Newton(Solver):
             self.status = Status.ZERO_LOSS if zero else Status.MINIMUM
         elif len(self.rows) >= self.settings.max_iter:
             self.status = Status.MAX_ITER
+
+    def _penalty_hessian(self) -> FloatArray | None:
+        """Return the Hessian of the penalty in the coordinates z, if there is one."""
+        return self.penalty / self.m * (self._T.T @ self._T) if self.penalty else None
 
     def _due(self, column: NewtonColumn, rows: int) -> bool:
         """Return whether a Hessian is worth its cost, or the last step was bad."""

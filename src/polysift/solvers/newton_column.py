@@ -129,15 +129,19 @@ class NewtonColumn:
         W, M = 4 * FIRST_DELTA * np.eye(n), np.eye(n) / (4 * FIRST_DELTA)
         return cls(u, dz, W, M, none, u, np.full(LOOK_BACK_STEPS + 1, np.inf))
 
-    def refresh(self, H: FloatArray, m: float) -> None:
-        """Update M and W by a new Hessian H, which is 4 delta m times that of the mean loss."""
+    def refresh(self, H: FloatArray, m: float, constant: FloatArray | None = None) -> None:
+        """Update M and W by a new Hessian H, which is 4 delta m times that of the mean loss.
+
+        ``constant`` is a part of the Hessian that is the same at every point, that of a penalty.
+        """
         n = len(H)
         self.M = H / (4.0 * self.delta * m) + HESSIAN_MEMORY * self.M
-        ridge = max(self.damping, 1e-14 * float(np.trace(self.M)))
+        fixed = self.M if constant is None else self.M + constant
+        ridge = max(self.damping, 1e-14 * float(np.trace(fixed)))
         self.since = 0
         while np.isfinite(ridge):  # else W is unchanged
             try:
-                factor = scipy.linalg.cho_factor(self.M + ridge * np.eye(n), check_finite=False)
+                factor = scipy.linalg.cho_factor(fixed + ridge * np.eye(n), check_finite=False)
             except scipy.linalg.LinAlgError:
                 ridge *= 10.0
             else:

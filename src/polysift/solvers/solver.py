@@ -1,8 +1,15 @@
 """The base class of solvers, and the protocol of their settings.
 
-A solver minimises the loss of one problem. Between the passes of an engine the loop (``loop``)
-calls its methods: for a step, to update it by the sums of a sweep, and for its status. The settings
-of a solver are a plain value, which also has what the plan of a fit needs to know.
+A solver minimises the loss of one problem, for each label column
+
+    (1/m) [sum_i omega_i loss(y_i (A u)_i) + (penalty / 2) u'u],
+
+where the penalty is zero, or that of a ridge regression: with the squared loss, (y - f)^2 / 2, and
+a penalty of rho the minimum is u = (G + rho I)^-1 A'y, the first iterate.
+
+Between the passes of an engine the loop (``loop``) calls a solver's methods: for a step, to update
+it by the sums of a sweep, and for its status. The settings of a solver are a plain value, which
+also has what the plan of a fit needs to know.
 """
 
 from __future__ import annotations
@@ -117,6 +124,16 @@ class Solver(ABC):
         )
 
 
+def penalty_of(settings: SolverSettings, factor: Factor) -> float:
+    """Return the penalty on u'u / 2 that goes with the sum of the losses over all rows."""
+    return settings.loss.ridge_share * factor.rho if settings.penalised else 0.0
+
+
+def penalty_terms(penalty: float, u: FloatArray) -> FloatArray | float:
+    """Return (penalty / 2) u'u for each column of u."""
+    return 0.5 * penalty * np.einsum("nk,nk->k", u, u) if penalty else 0.0
+
+
 class SolverSettings(Protocol):
     """The settings of a solver: a plain value that makes solvers, and estimates their cost.
 
@@ -126,6 +143,9 @@ class SolverSettings(Protocol):
         How rho is chosen.
     loss : Loss
         The loss that is minimised.
+    penalised : bool
+        Whether a penalty on u'u is added to the loss, of the size of rho; else rho only damps the
+        steps, and the minimum does not depend on it.
     max_iter : int
         The maximal number of iterations.
     tol : float
@@ -145,6 +165,9 @@ class SolverSettings(Protocol):
 
     @property
     def loss(self) -> Loss: ...  # noqa: D102
+
+    @property
+    def penalised(self) -> bool: ...  # noqa: D102
 
     @property
     def max_iter(self) -> int: ...  # noqa: D102

@@ -14,6 +14,7 @@ from polysift.data.source import DataSource
 from polysift.engine.backend import LOCAL, Backend, BackendFactory
 from polysift.engine.budget import parse_memory_limit
 from polysift.features.feature_map import MapSpec
+from polysift.losses import HINGE, LOSSES, loss_of
 from polysift.runtime.checkpoints import digest, stored_seed
 from polysift.runtime.parallel import usable_jobs
 from polysift.runtime.parameters import (
@@ -63,6 +64,7 @@ MODEL_PARAMETERS = (
     "columns",
     "max_levels",
     "kernel",
+    "loss",
 )
 """Parameters that must agree to resume from a checkpoint, besides the centers."""
 
@@ -120,6 +122,7 @@ def check_solver_parameters(estimator: Any) -> None:
     """Check the parameters that can be checked before data are read."""
     check_choice("solver", estimator.solver, SOLVERS)
     check_choice("gram", estimator.gram, GRAMS)
+    check_choice("loss", estimator.loss, tuple(LOSSES))
     if estimator.solver == "newton" and estimator.gram == "sampled":
         raise ValueError(
             "gram='sampled' cannot go with solver='newton', which subsamples the rows in its "
@@ -155,6 +158,11 @@ def check_solver_numbers(estimator: Any) -> None:
     check_engine(estimator.engine)
 
 
+def is_penalised(estimator: Any) -> bool:
+    """Return whether rho is a penalty, too: with the paper's loss it only damps the steps."""
+    return estimator.solver != "paper" and loss_of(estimator) is not HINGE
+
+
 def solver_settings(estimator: Any, dtype: Any) -> SolverSettings:
     """Return the solver's settings for rows of this dtype."""
     alpha, beta, rho = estimator.alpha, estimator.beta, estimator.rho
@@ -163,6 +171,7 @@ def solver_settings(estimator: Any, dtype: Any) -> SolverSettings:
     alpha = 1.0 if alpha is None else alpha
     given = {name: getattr(estimator, name) for name in ("max_iter", "tol")}
     own = {name: value for name, value in given.items() if value is not None}
+    own |= {"loss": loss_of(estimator), "penalised": is_penalised(estimator)}
     if estimator.solver == "paper":
         beta = 1.0 if beta is None else beta
         ridge = Ridge(alpha / beta) if rho is None else Ridge(relative_rho=rho)
