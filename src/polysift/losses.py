@@ -242,19 +242,33 @@ LOSSES: dict[str, Loss] = {loss.name: loss for loss in (HINGE, LOGISTIC, SQUARED
 """The losses by name."""
 
 
+def solver_and_loss(model: object) -> tuple[str, str]:
+    """Return the solver and the loss of a model, whose parameters may leave them open.
+
+    By default these are a few steps on the logistic loss. The solvers of the paper have its loss,
+    and the hinge loss its solver.
+    """
+    solver, loss = getattr(model, "solver", "paper"), getattr(model, "loss", HINGE.name)
+    if loss == "auto":
+        loss = (LOGISTIC if solver in ("auto", "lbfgs") else HINGE).name
+    if solver == "auto":
+        solver = "paper" if loss == HINGE.name else "lbfgs"
+    return solver, loss
+
+
 def loss_of(model: object) -> Loss:
-    """Return the loss that a fitted model has minimised."""
-    return LOSSES[getattr(model, "loss", HINGE.name)]
+    """Return the loss that a model minimises."""
+    return LOSSES[solver_and_loss(model)[1]]
 
 
 def gives_probabilities(model: object) -> bool:
     """Return whether the sigmoid of a model's scores is a probability.
 
-    That is so at the minimum of the logistic loss, which the few iterations of the paper's solver
-    do not come near.
+    That is so near the minimum of the logistic loss, where the few iterations of the paper's solver
+    do not come.
     """
-    by_loss = getattr(model, "loss", HINGE.name) == LOGISTIC.name
-    return by_loss and getattr(model, "solver", "paper") != "paper"
+    solver, loss = solver_and_loss(model)
+    return loss == LOGISTIC.name and solver != "paper"
 
 
 def next_multiplier(

@@ -21,7 +21,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from polysift.engine.sums import STEP_LENGTHS, AdmmSums, NewtonSums, names_of, weighted_sum
+from polysift.engine.sums import (
+    SCALES,
+    STEP_LENGTHS,
+    AdmmSums,
+    NewtonSums,
+    ScaleSums,
+    names_of,
+    weighted_sum,
+)
 from polysift.losses import HINGE, Loss, next_multiplier
 from polysift.runtime.types import FloatArray, IntArray
 
@@ -273,7 +281,71 @@ class SmoothColumns(NewtonColumns):
         return self.loss.curvature(t, float(self.delta[k]), NO_MULTIPLIERS)
 
 
-Update = AdmmUpdate | NewtonUpdate
+@dataclass(frozen=True)
+class ScaleUpdate:
+    """No update: the loss at multiples of the scores, corrected for a row's own influence.
+
+    Attributes
+    ----------
+    leverage : float
+        The mean leverage h: what a row's own label has added to its margin.
+    loss : Loss
+        The loss.
+    """
+
+    leverage: float
+    loss: Loss
+
+    @staticmethod
+    def columns(updates: Sequence[ScaleUpdate], K: int) -> ScaleColumns:
+        """Return the updates of problems with K columns each, side by side."""
+        leverage = np.repeat([update.leverage for update in updates], K)
+        return ScaleColumns(leverage, updates[0].loss)
+
+
+@dataclass(frozen=True)
+class ScaleColumns:
+    """``ScaleUpdate`` for all columns."""
+
+    leverage: FloatArray
+    loss: Loss
+    task: str = "scale"
+
+    zeros = staticmethod(ScaleSums.zeros)
+
+    def apply(
+        self, t: FloatArray, f: FloatArray, counts: FloatArray | None, sums: ScaleSums
+    ) -> FloatArray:
+        """Add up all sums by the margins f; return zero residuals."""
+        held_out = (f - self.leverage) / (1.0 - self.leverage)
+        for i, scale in enumerate(SCALES):
+            slopes = -self.loss.slope(scale * held_out, 1.0) * held_out
+            sums.slopes[i] += weighted_sum(slopes, counts)
+            curved = self.loss.curvature(scale * held_out, 0.25, NO_MULTIPLIERS)
+            sums.curved[i] += weighted_sum(curved, counts)
+        sums.loss += weighted_sum(self.loss.value(f), counts)
+        return np.zeros_like(f)
+
+    def add_statistics(
+        self,
+        sums: ScaleSums,
+        f: FloatArray,
+        t_old: FloatArray,
+        t: FloatArray,
+        counts: FloatArray | None,
+    ) -> None:
+        """Do nothing: ``apply`` has added all sums."""
+
+    def compiled_arguments(self) -> tuple[float, float, FloatArray]:
+        """Refuse: there is no compiled loop."""
+        raise NotImplementedError
+
+    def add_compiled(self, sums: ScaleSums, found: FloatArray) -> None:
+        """Refuse: there is no compiled loop."""
+        raise NotImplementedError
+
+
+Update = AdmmUpdate | NewtonUpdate | ScaleUpdate
 
 SCORES_ONLY: Update = AdmmUpdate()
 """The update of problems of which only scores are needed."""

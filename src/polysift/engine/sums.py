@@ -25,6 +25,10 @@ STEP_LENGTHS = 2.0 ** np.arange(-9, 3)
 """Step lengths at which a sweep of Newton's method computes the slope of the loss."""
 
 
+SCALES = 2.0 ** (0.5 * np.arange(-4, 13))
+"""Factors of the scores at which ``ScaleUpdate`` computes the slope of the loss."""
+
+
 def names_of(kind: Any) -> tuple[str, ...]:
     """Return the fields of sums; ``dataclasses.fields`` is too slow to be called per shard."""
     return tuple(kind.__dataclass_fields__)
@@ -170,6 +174,36 @@ class NewtonSums(SweepSums):
         loss, gap, curved = np.zeros((3, columns))
         slopes = np.zeros((len(STEP_LENGTHS), columns))
         return cls(np.zeros((n, columns)), loss, gap, curved, slopes, np.zeros(problems))
+
+
+@dataclass
+class ScaleSums(SweepSums):
+    """The sums of ``ScaleUpdate``.
+
+    Attributes
+    ----------
+    r : ndarray of shape (n, columns)
+        Zero.
+    loss : ndarray of shape (columns,)
+        Sums over rows of the loss.
+    slopes, curved : ndarray of shape (len(SCALES), columns)
+        Sums over rows of the derivative of the loss by the factor of the scores, at ``SCALES``, and
+        of the curvature of the loss there.
+    wrong : ndarray of shape (problems,)
+        The weight of the rows that the scores put in the wrong class.
+    """
+
+    r: FloatArray
+    loss: FloatArray
+    slopes: FloatArray
+    curved: FloatArray
+    wrong: FloatArray
+
+    @classmethod
+    def zeros(cls, n: int, columns: int, problems: int) -> ScaleSums:
+        """Return empty sums."""
+        slopes, curved = np.zeros((2, len(SCALES), columns))
+        return cls(np.zeros((n, columns)), np.zeros(columns), slopes, curved, np.zeros(problems))
 
 
 def weighted_sum(x: FloatArray, counts: FloatArray | None) -> FloatArray:

@@ -38,6 +38,8 @@ from polysift.training.job import check_solver_parameters, job_of, warn_about
 from polysift.training.plan import Forecast, plan
 
 PAPER = {
+    "loss": "hinge",
+    "solver": "paper",
     "kernel": "polynomial",
     "degree": 3,
     "scaler": "minmax",
@@ -86,8 +88,9 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "minmax" scales each column to [0, 1] (the paper) and clips to [-0.1, 1.1] at prediction;
         "standard" clips to four standard deviations and divides by sqrt(d); "quantile" maps to
         ``(2 q - 1) / sqrt(d)`` with q the column's distribution function; None does not scale.
-    solver : {"paper", "converged", "newton"}, default="paper"
-        "paper" is Algorithm 1 with its few iterations, a form of early stopping: the model is close
+    solver : {"auto", "paper", "lbfgs", "converged", "newton"}, default="auto"
+        "auto" is "paper" for the hinge loss, else "lbfgs": a few quasi-Newton steps from a
+        calibrated ridge regression, in the metric of the Gram matrix. "paper" is Algorithm 1 with its few iterations, a form of early stopping: the model is close
         to a ridge regression on the labels. "converged" iterates to the minimum of the hinge loss,
         with over-relaxation 1.7 and a stopping rule on residuals; it warns if it does not converge.
         "newton" is Newton's method on a smoothed hinge loss whose smoothing is reduced step by
@@ -174,7 +177,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         its line, a spline of its rank among the rows: outliers matter little, functions need not
         be smooth, and there is no limit of C(s+d, s) to n. ``scaler`` has no part in it, and the
         centers are rows. "auto" chooses, and lets columns have different weights.
-    loss : {"hinge", "logistic", "squared_hinge"}, default="hinge"
+    loss : {"auto", "hinge", "logistic", "squared_hinge"}, default="auto"
         What is minimised, as a function of the margin t = y score: "hinge" is the paper's,
         ``max(0, 1 - t)``; "logistic" is ``log(1 + exp(-t))``, which ranks the rows of unbalanced
         classes better, and whose minimum has probabilities: ``predict_proba`` is there without
@@ -303,7 +306,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         n_centers: Any = "auto",
         centers: Any = "auto",
         scaler: str | None = "auto",
-        solver: str = "paper",
+        solver: str = "auto",
         alpha: float | None = None,
         beta: float | None = None,
         rho: Any = "auto",
@@ -323,7 +326,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         columns: Any = None,
         max_levels: int = DEFAULT_MAX_LEVELS,
         kernel: str = "auto",
-        loss: str = "hinge",
+        loss: str = "auto",
     ) -> None:
         self.degree = degree
         self.n_centers = n_centers

@@ -148,7 +148,7 @@ def is_calibrated(estimator: Any) -> bool:
     They come by calibration, or with the loss.
     """
     if estimator.calibration is None and not gives_probabilities(estimator):
-        hint = ', or loss="logistic" with solver="newton",' if hasattr(estimator, "loss") else ","
+        hint = ', or loss="logistic",' if hasattr(estimator, "loss") else ","
         raise AttributeError(
             f"{type(estimator).__name__} has predict_proba only with calibration: set "
             f'calibration="sigmoid" or "isotonic"{hint} and fit.'

@@ -92,6 +92,7 @@ class AdmmSettings:
     many_sweeps: ClassVar[bool] = False
     float64_features: ClassVar[bool] = False
     hessians: ClassVar[bool] = False
+    samples: ClassVar[bool] = True
     update_cost: ClassVar[int] = 0
     first_products: ClassVar[int] = 3
     """The minimal number of products of the first step, with a sampled Gram matrix."""

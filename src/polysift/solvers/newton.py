@@ -96,6 +96,7 @@ class NewtonSettings:
     many_sweeps: ClassVar[bool] = True
     float64_features: ClassVar[bool] = True
     hessians: ClassVar[bool] = True
+    samples: ClassVar[bool] = False
     update_cost: ClassVar[int] = 200  # for the slopes along a step
 
     def solver(

@@ -150,6 +150,8 @@ class SolverSettings(Protocol):
         The maximal number of iterations.
     tol : float
         The tolerance of the stopping rule; 0 never stops early.
+    samples : bool
+        Whether it can do with a sampled Gram matrix.
     many_sweeps : bool
         Whether there are so many sweeps that keeping the features saves time.
     float64_features : bool
@@ -174,6 +176,9 @@ class SolverSettings(Protocol):
 
     @property
     def tol(self) -> float: ...  # noqa: D102
+
+    @property
+    def samples(self) -> bool: ...  # noqa: D102
 
     @property
     def many_sweeps(self) -> bool: ...  # noqa: D102

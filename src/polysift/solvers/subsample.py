@@ -20,7 +20,7 @@ from polysift.engine.budget import Execution
 from polysift.engine.engine import SamplingEngine
 from polysift.engine.sampling import Draw, Picked
 from polysift.features.feature_map import FeatureMap
-from polysift.solvers.factor import factored
+from polysift.solvers.factor import chosen_ridge, factored
 from polysift.solvers.loop import Loop
 from polysift.solvers.newton import ROUGH_TOLERANCE, Newton, NewtonSettings
 from polysift.solvers.result import Status
@@ -84,8 +84,10 @@ class Subsample:
         small = here.engine(_training_set(picked, self.data), self.feature_map)
         sums, rough = small.gram(), replace(settings, tol=max(settings.tol, ROUGH_TOLERANCE))
         solvers = []
+        ridge, choice = chosen_ridge(sums, rough.ridge, small.total_weight())
         for fold in folds:
-            factor, Aty = factored(sums, rough.ridge, fold)
+            factor, Aty = factored(sums, ridge, fold)
+            factor = replace(factor, choice=choice)
             solvers.append(Newton(factor, Aty, rough, small.total_weight(fold), fold))
         for solver in solvers:
             for column in solver.columns:

@@ -14,7 +14,7 @@ from polysift.data.source import DataSource
 from polysift.engine.backend import LOCAL, Backend, BackendFactory
 from polysift.engine.budget import parse_memory_limit
 from polysift.features.feature_map import MapSpec
-from polysift.losses import HINGE, LOSSES, loss_of
+from polysift.losses import HINGE, LOSSES, solver_and_loss
 from polysift.runtime.checkpoints import digest, stored_seed
 from polysift.runtime.parallel import usable_jobs
 from polysift.runtime.parameters import (
@@ -26,6 +26,7 @@ from polysift.runtime.parameters import (
 )
 from polysift.solvers.admm import AdmmSettings, ConvergedSettings
 from polysift.solvers.factor import RHO_FLOOR, Ridge
+from polysift.solvers.lbfgs import LbfgsSettings
 from polysift.solvers.names import SOLVERS
 from polysift.solvers.newton import NewtonSettings
 from polysift.solvers.result import Result, Status
@@ -122,11 +123,17 @@ def check_solver_parameters(estimator: Any) -> None:
     """Check the parameters that can be checked before data are read."""
     check_choice("solver", estimator.solver, SOLVERS)
     check_choice("gram", estimator.gram, GRAMS)
-    check_choice("loss", estimator.loss, tuple(LOSSES))
-    if estimator.solver == "newton" and estimator.gram == "sampled":
+    check_choice("loss", estimator.loss, ("auto", *LOSSES))
+    solver, loss = solver_and_loss(estimator)
+    if solver in ("newton", "lbfgs") and estimator.gram == "sampled":
         raise ValueError(
-            "gram='sampled' cannot go with solver='newton', which subsamples the rows in its "
-            "own way. Use gram='exact' or 'auto', or solver='converged'."
+            f"gram='sampled' cannot go with solver='{solver}'. Use gram='exact' or 'auto', or "
+            "solver='paper' or 'converged'."
+        )
+    if solver == "lbfgs" and not LOSSES[loss].smooth:
+        raise ValueError(
+            f"solver='lbfgs' needs a smooth loss; got loss='{loss}'. Use loss='logistic', or "
+            "solver='paper', 'converged' or 'newton'."
         )
     check_solver_numbers(estimator)
     if estimator.rho is not None and estimator.rho != "auto":
@@ -158,30 +165,32 @@ def check_solver_numbers(estimator: Any) -> None:
     check_engine(estimator.engine)
 
 
-def is_penalised(estimator: Any) -> bool:
-    """Return whether rho is a penalty, too: with the paper's loss it only damps the steps."""
-    return estimator.solver != "paper" and loss_of(estimator) is not HINGE
-
-
 def solver_settings(estimator: Any, dtype: Any) -> SolverSettings:
     """Return the solver's settings for rows of this dtype."""
     alpha, beta, rho = estimator.alpha, estimator.beta, estimator.rho
     automatic = isinstance(rho, str) and alpha is None and beta is None
     rho = None if isinstance(rho, str) else rho
     alpha = 1.0 if alpha is None else alpha
+    solver, loss = solver_and_loss(estimator)
     given = {name: getattr(estimator, name) for name in ("max_iter", "tol")}
     own = {name: value for name, value in given.items() if value is not None}
-    own |= {"loss": loss_of(estimator), "penalised": is_penalised(estimator)}
-    if estimator.solver == "paper":
+    own["loss"] = LOSSES[loss]
+    ridge = Ridge(automatic=True)
+    if solver == "lbfgs":
+        return LbfgsSettings(ridge if automatic else Ridge(None, rho, alpha), **own)
+    if solver == "paper":
         beta = 1.0 if beta is None else beta
-        ridge = Ridge(alpha / beta) if rho is None else Ridge(relative_rho=rho)
-        ridge = Ridge(automatic=True) if automatic else ridge
+        if not automatic:
+            ridge = Ridge(alpha / beta) if rho is None else Ridge(relative_rho=rho)
         return AdmmSettings(beta=beta, ridge=ridge, **own)
-    if estimator.solver == "newton":
-        return NewtonSettings(Ridge(relative_rho=rho, floor_multiple=alpha), **own)
+    # At a minimum rho is a penalty, too; of the paper's loss only where it is chosen.
+    own["penalised"] = automatic or loss != HINGE.name
+    if solver == "newton":
+        return NewtonSettings(ridge if automatic else Ridge(None, rho, alpha), **own)
     multiple = alpha * (1.0 if dtype == np.float64 else FLOAT32_FLOOR_MULTIPLE)
-    ridge = Ridge(relative_rho=rho, floor_multiple=multiple)
-    return ConvergedSettings(beta=beta, ridge=ridge, **own)
+    return ConvergedSettings(
+        beta=beta, ridge=ridge if automatic else Ridge(None, rho, multiple), **own
+    )
 
 
 def seed_of(estimator: Any) -> int:

@@ -73,7 +73,7 @@ def shape_of(source: DataSource, job: Job, classes: int, weighted: bool) -> Shap
 def _sample_for(job: Job, shape: Shape) -> Sample | None:
     """Return the sample from which the Gram matrix is estimated; None for that of all rows."""
     sample = sample_of(shape.rows, shape.centers, job.spec.seed)
-    if job.gram == "exact" or sample is None or shape.hessians:
+    if job.gram == "exact" or sample is None or not job.settings.samples:
         return None
     columns, many = shape.columns * shape.problems, job.settings.many_sweeps
     pays = sampling_pays(sample, shape.centers, shape.features, columns, converged=many)
