@@ -74,9 +74,10 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         The degree s of the kernel. "auto" chooses among 1, 2, 3, 4, 6 and 8; ``degree_bound`` gives
         the largest value that the paper would try.
     n_centers : int or "auto", default="auto"
-        The number of centers n; "auto" grows with the rows up to 1500, or is all rows of given
-        centers. Never more than the number of distinct rows are used, or, by the polynomial
-        kernel, than C(s+d, s); see ``n_centers_``.
+        The number of centers n; "auto" is a quarter of the rows, up to 2000, or fewer where the
+        features have far fewer degrees of freedom; of given centers it is all. Never more than the
+        number of distinct rows are used, or, by the polynomial kernel, than C(s+d, s); see
+        ``n_centers_``.
     centers : {"auto", "uniform", "first", "random"} or array of shape (n, d), default="auto"
         How the centers are chosen: "uniform" points in the box of the scaled data (the paper's
         Scheme 1), the "first" distinct rows (Scheme 2), "random" rows (Scheme 3: those with the
@@ -89,14 +90,16 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         "standard" clips to four standard deviations and divides by sqrt(d); "quantile" maps to
         ``(2 q - 1) / sqrt(d)`` with q the column's distribution function; None does not scale.
     solver : {"auto", "paper", "lbfgs", "converged", "newton"}, default="auto"
-        "auto" is "paper" for the hinge loss, else "lbfgs": a few quasi-Newton steps from a
-        calibrated ridge regression, in the metric of the Gram matrix. "paper" is Algorithm 1 with its few iterations, a form of early stopping: the model is close
-        to a ridge regression on the labels. "converged" iterates to the minimum of the hinge loss,
-        with over-relaxation 1.7 and a stopping rule on residuals; it warns if it does not converge.
-        "newton" is Newton's method on a smoothed hinge loss whose smoothing is reduced step by
-        step: with many rows per center it comes closer to the minimum, in far fewer passes, but
-        needs float64 features and some n x n matrices per label column; it warns likewise. For
-        many rows it starts on a subsample, and needs fewer passes over all of them.
+        "paper" is Algorithm 1 with its few iterations, a form of early stopping: the model is close
+        to a ridge regression on the labels. "lbfgs" goes on from a ridge regression whose scale
+        fits the loss, by a few quasi-Newton steps in the metric of the Gram matrix; it stops
+        early, too, and needs a smooth loss. "converged" iterates to the minimum, with
+        over-relaxation 1.7 and a stopping rule on residuals; it warns if it does not converge.
+        "newton" is Newton's method, for the hinge loss on a smoothed one whose smoothing is reduced
+        step by step: with many rows per center it comes closer to the minimum, in far fewer
+        passes, but needs float64 features and some n x n matrices per label column; it warns
+        likewise. For many rows it starts on a subsample, and needs fewer passes over all of them.
+        "auto" is "paper" for the hinge loss, else "lbfgs".
     alpha : float, default=None
         The weight of the proximal term, which only damps the steps; None is 1. For "paper" it is
         the paper's alpha; who gives it, or beta, leaves nothing of rho to the data. For "converged"

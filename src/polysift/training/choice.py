@@ -52,18 +52,38 @@ FIRST_DEGREE = 2
 """Where the climb over the degrees begins."""
 
 SCALERS_TRIED = ("standard", "quantile")
-"""The scalers that are tried for the polynomial kernel."""
+"""The scalers that are tried for the polynomial kernel; beside the spline kernel the first alone."""
 
-MIN_SAMPLED_ROWS, MAX_SAMPLED_VALUES = 4000, 2**23
-"""The fewest rows of the sample, where there are as many, and the most values that it may have."""
+POLYNOMIAL_GAIN = 0.05
+"""The share of the GCV by which the polynomial kernel must be better than the spline kernel: few
+centers favour it, since they span less of what the spline kernel can be."""
 
-COST_SHARE = 2.0
+MIN_WEIGHTS_GAIN = 0.005
+"""The share of the GCV by which weights of columns must be better than equal ones."""
+
+FIRST_ROWS = 3000
+"""The rows of the sample on which everything is tried; the best is tried on all of the sample."""
+
+ROWS_PER_CENTER, MIN_ROWS_PER_CENTER = 10, 4
+"""Rows per center on a sample, and the fewest, where there are few rows."""
+
+MIN_TRIED_CENTERS = 300
+"""The centers on a sample, if it has enough rows."""
+
+COST_SHARE = 5.0
 """The cube of the rows of the sample, in multiply-adds of the fit's Gram matrix: with a tenth as
-many centers, ten maps of the sample cost a fifth of the fit."""
+many centers, four maps of the sample cost a fifth of the fit."""
 
-ROWS_PER_CENTER, MIN_ROWS_PER_CENTER, SMALL_SAMPLE_CENTERS = 10, 4, 400
-"""The rows of the sample per center, at least the second number; with few centers, no more of them
-than the third number are spared."""
+MAX_SAMPLED_VALUES = 2**23
+"""The most values of the sample."""
+
+MAX_AUTO_CENTERS, MAX_CHEAP_CENTERS, MAX_AUTO_COST = 2000, 1000, 2e12
+"""The most centers where their number is left open, with which the Gram matrix takes no more than
+so many multiply-adds; or the second number, if that is more."""
+
+MIN_AUTO_CENTERS, CENTERS_PER_FREEDOM = 500, 4.0
+"""Fewer centers will do: those per degree of freedom of the best map, but no fewer than the first
+number."""
 
 WEIGHED_ROWS, WEIGHED_PARTS = 1000, 2e7
 """The rows by which columns are weighed, and the most entries of all their parts of the kernel."""
@@ -73,12 +93,6 @@ WEIGHED_BLOCK_ROWS = 250
 
 UNIFORM_SHARE = 0.1
 """The share of a column's weight that is the same for all."""
-
-MIN_GAIN = 0.005
-"""The share of the GCV by which weights must be better than those before them."""
-
-MAX_REWEIGHTINGS = 2
-"""How often columns are weighed."""
 
 
 @dataclass(frozen=True)
@@ -95,12 +109,15 @@ class Openings:
         The degrees, ascending.
     weights : bool
         Whether columns may have different weights.
+    centers : bool
+        Whether fewer centers may do.
     """
 
     kernels: tuple[str, ...]
     scalers: tuple[str | None, ...]
     degrees: tuple[int, ...]
     weights: bool
+    centers: bool
 
 
 @dataclass(frozen=True)
@@ -155,7 +172,8 @@ def open_map_spec(estimator: Any, source: DataSource, seed: int) -> tuple[MapSpe
     if not _is_auto(kernel):
         check_choice("kernel", kernel, (*KERNELS, AUTO))
         kernels = (check_kernel(kernel, estimator.centers, source),)
-    scalers: tuple[str | None, ...] = SCALERS_TRIED[:1] if source.sparse else SCALERS_TRIED
+    alone = kernels == ("polynomial",) and not source.sparse
+    scalers: tuple[str | None, ...] = SCALERS_TRIED if alone else SCALERS_TRIED[:1]
     if not open_scaler:
         scalers = (check_choice("scaler", scaler, (*SCALERS, AUTO)),)
     degrees = DEGREES if open_degree else (check_degree(degree, hint=' Or use degree="auto".'),)
@@ -172,7 +190,8 @@ def open_map_spec(estimator: Any, source: DataSource, seed: int) -> tuple[MapSpe
         kernel=kernels[0],
     )
     weights = chosen and not source.sparse and _is_auto(kernel)
-    return spec, Openings(kernels, scalers, degrees, weights) if chosen else None
+    few = n is None and isinstance(centers, str)
+    return spec, Openings(kernels, scalers, degrees, weights, few) if chosen else None
 
 
 def _is_auto(value: Any) -> bool:
@@ -180,20 +199,21 @@ def _is_auto(value: Any) -> bool:
 
 
 def auto_centers(rows: int) -> int:
-    """Return the number of centers for so many rows: of the order of their root, up to a limit."""
-    return int(max(1, min(rows // 4, 8 * rows**0.5, 1500)))
+    """Return the most centers for so many rows, where their number is left open."""
+    affordable = max((MAX_AUTO_COST / rows) ** 0.5, MAX_CHEAP_CENTERS)
+    return int(max(1, min(rows // MIN_ROWS_PER_CENTER, MAX_AUTO_CENTERS, affordable)))
 
 
 def sampled_rows(rows: int, features: int, centers: int) -> int:
     """Return the expected rows of the sample: more where the fit itself costs more."""
     affordable = (COST_SHARE * rows * centers**2) ** (1 / 3)
-    wanted = max(MIN_SAMPLED_ROWS, affordable)
+    wanted = max(FIRST_ROWS, affordable)
     return int(min(rows, wanted, max(MAX_SAMPLED_VALUES // features, 1)))
 
 
 def sampled_centers(rows: int, centers: int) -> int:
     """Return the number of centers of the maps that are tried on so many rows."""
-    few = min(SMALL_SAMPLE_CENTERS, rows // MIN_ROWS_PER_CENTER)
+    few = min(MIN_TRIED_CENTERS, rows // MIN_ROWS_PER_CENTER)
     return max(1, min(centers, max(few, rows // ROWS_PER_CENTER)))
 
 
@@ -217,13 +237,19 @@ class MapChooser:
 
     def __init__(self, prepared: Prepared, openings: Openings, context: FitContext) -> None:
         assert prepared.sample is not None
-        sample, data = prepared.sample, prepared.data
         self._openings, self._context = openings, context
-        self._survey, self._rows = prepared.found, sample.rows
-        self._data = TrainingSet(
-            ArraySource(sample.rows), sample.codes, data.n_classes, sample.weights
-        )
+        self._survey, self._sample = prepared.found, prepared.sample
+        self._n_classes = prepared.data.n_classes
+        self._data = self._first_rows(FIRST_ROWS)
         self.trials: list[Trial] = []
+
+    def _first_rows(self, rows: int) -> TrainingSet:
+        """Return the first rows of the sample to compute with."""
+        sample, own = self._sample, slice(rows)
+        weights = None if sample.weights is None else sample.weights[own]
+        return TrainingSet(
+            ArraySource(sample.rows[own]), sample.codes[own], self._n_classes, weights
+        )
 
     def facts(self, best: Trial) -> dict[str, Any]:
         """Return plain values: the sample, the trials, and which was the best."""
@@ -240,25 +266,52 @@ class MapChooser:
     def choose(self, spec: MapSpec) -> Trial:
         """Return the best trial, among maps whose other parameters are those of ``spec``."""
         _, n = spec.resolve(self._data.source.n_features)
-        spec = replace(spec, n_centers=sampled_centers(self._data.source.n_rows, n))
+        rows = self._sample.rows.shape[0]
+        best = self._best_kernel(spec, n)
+        if self._openings.weights:
+            best = self._weighed(best)
+        if rows > 1.5 * self._data.source.n_rows:
+            self._data = self._first_rows(rows)
+            best = self._confirmed(best.spec, n)
+        return best
+
+    def _on_sample(self, spec: MapSpec, n: int) -> MapSpec:
+        return replace(spec, n_centers=sampled_centers(self._data.source.n_rows, n))
+
+    def _best_kernel(self, spec: MapSpec, n: int) -> Trial:
+        """Return the best trial over kernels, scalers and degrees, with equal weights."""
+        spec = self._on_sample(spec, n)
         best, degree = Trial(spec), spec.degree
         for kernel in self._openings.kernels:
             if kernel == "spline" and not self._has_numbers():
                 continue
             scalers = self._openings.scalers if kernel == "polynomial" else (spec.scaler,)
-            for scaler in scalers:
-                found = self._climb(replace(spec, kernel=kernel, scaler=scaler, degree=degree))
-                best = min(best, found, key=lambda trial: trial.score)
+            found = [
+                self._climb(replace(spec, kernel=kernel, scaler=scaler, degree=degree))
+                for scaler in scalers
+            ]
+            best = _preferred([best, *found])
             degree = best.spec.degree
-        for _ in range(MAX_REWEIGHTINGS if self._openings.weights else 0):
-            weights = self._weights(best)
-            if weights is None:
-                break
-            found = self._climb(replace(best.spec, weights=weights))
-            if found.score > (1.0 - MIN_GAIN) * best.score:
-                break
-            best = found
         return best
+
+    def _weighed(self, best: Trial) -> Trial:
+        """Return the best trial with weights of columns, or the one before if it is no better."""
+        weights = self._weights(best)
+        if weights is None:
+            return best
+        found = self._climb(replace(best.spec, weights=weights))
+        return found if found.score < (1.0 - MIN_WEIGHTS_GAIN) * best.score else best
+
+    def _confirmed(self, spec: MapSpec, n: int) -> Trial:
+        """Return the best trial on the whole sample, which may have another degree.
+
+        A polynomial kernel must be better once more, with more centers.
+        """
+        spec = self._on_sample(spec, n)
+        trials = [self._climb(spec)]
+        if spec.kernel == "polynomial" and "spline" in self._openings.kernels:
+            trials.append(self._climb(replace(spec, kernel="spline")))
+        return _preferred(trials)
 
     def _has_numbers(self) -> bool:
         return len(self._survey.statistics.low) > 0
@@ -305,13 +358,30 @@ class MapChooser:
             return None
         d, n = len(columns.used), trial.feature_map.n_centers
         rows = int(min(WEIGHED_ROWS, max(WEIGHED_PARTS / (d * n), 100)))
-        changes = _score_changes(trial.feature_map, trial.u, self._rows[:rows], columns.used)
+        changes = _score_changes(trial.feature_map, trial.u, self._sample.rows[:rows], columns.used)
         weights = np.zeros(len(columns.kinds))
         if not changes.any():
             return None
         roots = np.sqrt(changes)
         weights[columns.used] = (1.0 - UNIFORM_SHARE) * roots / roots.sum() + UNIFORM_SHARE / d
         return weights
+
+
+def _preferred(trials: Sequence[Trial]) -> Trial:
+    """Return the best trial; the polynomial kernel must be clearly better than the spline's."""
+
+    def score(trial: Trial) -> float:
+        margin = POLYNOMIAL_GAIN if trial.spec.kernel == "polynomial" else 0.0
+        return trial.score / (1.0 - margin)
+
+    return min(trials, key=score)
+
+
+def enough_centers(best: Trial, n: int) -> int:
+    """Return how many of n centers the fit needs, by the degrees of freedom of the best trial."""
+    if best.ridge is None:
+        return n
+    return int(min(n, max(MIN_AUTO_CENTERS, CENTERS_PER_FREEDOM * best.ridge.freedom)))
 
 
 def _solution(G: FloatArray, Aty: FloatArray, rho: float) -> FloatArray | None:

@@ -29,7 +29,7 @@ from polysift.solvers.starts import (
 )
 from polysift.solvers.subsample import Subsample
 from polysift.training.calibration import Calibration, calibrate
-from polysift.training.choice import MapChooser, sampled_rows
+from polysift.training.choice import MapChooser, enough_centers, sampled_rows
 from polysift.training.folds import Round, stratified_folds
 from polysift.training.job import Job
 from polysift.training.plan import execution_for, plan, shape_of
@@ -188,7 +188,10 @@ def _chosen(
     with context.executing(_least_execution(source, job)) as trying:
         chooser = MapChooser(prepared, job.openings, trying)
         best = chooser.choose(job.spec)
-    spec = replace(best.spec, n_centers=job.spec.n_centers)
+    n = job.spec.n_centers
+    if job.openings.centers and n is not None:
+        n = enough_centers(best, n)
+    spec = replace(best.spec, n_centers=n)
     return replace(job, spec=spec), chooser.facts(best)
 
 
