@@ -32,7 +32,7 @@ from polysift.cli.app import app  # noqa: E402
 from polysift.cli.console import state  # noqa: E402
 from polysift.cli.options import EngineOptions, ModelOptions, SearchOptions, SolverOptions  # noqa: E402
 from polysift.solvers.names import SOLVERS  # noqa: E402
-from problems import load_real, noisy_problem  # noqa: E402
+from problems import load_real, noisy_problem, paper_classifier  # noqa: E402
 
 PROGRAM = Path(sys.executable).with_name("polysift")
 
@@ -155,7 +155,7 @@ class TestWhole:
             "--degree 2 --scaler standard --n-centers 7 --jobs 1"
         )
         train = pd.read_parquet("train.parquet")
-        own = FPCClassifier(
+        own = paper_classifier(
             degree=2, solver="converged", tol=0.01, scaler="standard", n_centers=7, random_state=5
         ).fit(train.drop(columns="label"), train["label"])
         loaded = polysift.load("model.polysift")
@@ -354,7 +354,7 @@ class TestFit:
         assert list(model.feature_names_in_) == ["a", "b"]
         assert model.n_centers_ == 3
         assert model.class_weight == {"yes": 2.0, "no": 1.0}
-        own = FPCClassifier(
+        own = paper_classifier(
             centers=np.load("points.npy"), class_weight={"yes": 2.0, "no": 1.0}, random_state=0
         )
         own.fit(train[["a", "b"]], train["label"], train["w"])

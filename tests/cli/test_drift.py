@@ -16,6 +16,7 @@ from typer.testing import CliRunner  # noqa: E402
 import polysift  # noqa: E402
 from polysift.cli import models  # noqa: E402
 from polysift.cli.app import app  # noqa: E402
+from problems import paper_classifier  # noqa: E402
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def here(tmp_path, monkeypatch, rng):
     monkeypatch.chdir(tmp_path)
     X = pd.DataFrame({"age": rng.uniform(18, 80, 900), "color": rng.choice(["red", "blue"], 900)})
     y = np.where(X["age"] + rng.normal(0, 15, 900) > 50, "yes", "no")
-    clf = polysift.FPCClassifier(2, 30, random_state=0).fit(X[:600], y[:600])
+    clf = paper_classifier(2, 30, random_state=0).fit(X[:600], y[:600])
     polysift.save(clf, "model.polysift")
     like = X[600:].assign(label=y[600:])
     like.to_parquet("like.parquet", index=False)

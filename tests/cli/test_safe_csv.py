@@ -11,9 +11,10 @@ pytest.importorskip("pyarrow")
 
 from typer.testing import CliRunner
 
-from polysift import FPCClassifier, save
+from polysift import save
 from polysift.cli.app import app
 from polysift.estimators.prediction_files import quoted_formulas
+from problems import paper_classifier
 
 FORMULAS = ("=1+1", "+cmd", "-2+3", "@SUM(A1)", "\tx", "\rx", "\nx", "-", "=", "-1e9", "-1.5.")
 PLAIN = ("a=1", "", " =1", "-1", "+1", "-12.5", "it's", "'=1")
@@ -26,7 +27,7 @@ def rows():
 
 def fitted(rows, *names):
     """Return a classifier of two classes, whose rows of both are in ``rows``."""
-    return FPCClassifier(1, random_state=0).fit(rows, np.array(names)[(rows[:, 0] > 0.5) * 1])
+    return paper_classifier(1, random_state=0).fit(rows, np.array(names)[(rows[:, 0] > 0.5) * 1])
 
 
 def cells(path):

@@ -18,11 +18,12 @@ pytest.importorskip("pyarrow")
 
 from typer.testing import CliRunner  # noqa: E402
 
-from polysift import FPCClassifier, explain, save  # noqa: E402
+from polysift import explain, save  # noqa: E402
 from polysift.cli.app import app  # noqa: E402
 from polysift.cli.console import busy, say, show_facts, show_lines, show_table  # noqa: E402
 from polysift.runtime.progress import Monitor  # noqa: E402
 from polysift.runtime.terminal import escaped, escaping_output  # noqa: E402
+from problems import paper_classifier  # noqa: E402
 
 EVIL = "\x1b]0;x\x07\x1b[2J\u202e"
 UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -37,7 +38,7 @@ def evil(tmp_path_factory):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.random((300, 2)), columns=[f"f{EVIL}", "plain"])
     labels = np.where(frame["plain"] > 0.5, f"class{EVIL}", "other")
-    clf = FPCClassifier(2, random_state=0).fit(frame, labels)
+    clf = paper_classifier(2, random_state=0).fit(frame, labels)
     save(clf, folder / f"m{EVIL.replace('/', '')}.polysift")
     save(clf, folder / "m.polysift")
     frame.assign(**{f"y{EVIL}": labels}).to_parquet(folder / "rows.parquet")
@@ -143,7 +144,7 @@ def test_plain_lines_and_texts_of_the_library(capsys):
         monitor.note(EVIL)
     assert capsys.readouterr().err == f"polysift: {escaped(EVIL)}\n"
     X = pd.DataFrame(np.random.default_rng(0).random((100, 2)), columns=[f"f{EVIL}", "plain"])
-    clf = FPCClassifier(2, random_state=0).fit(X, np.where(X["plain"] > 0.5, EVIL, "other"))
+    clf = paper_classifier(2, random_state=0).fit(X, np.where(X["plain"] > 0.5, EVIL, "other"))
     for text in (str(explain(clf)), repr(explain(clf)), repr(clf), str(clf)):
         assert text and not UNSAFE.search(text)
     assert escaped(EVIL) in str(explain(clf))

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from polysift import FPCClassifier
+from problems import paper_classifier
 
 ENDING = """
 import os, sys
@@ -63,7 +63,7 @@ KILLED = (
     + """
 import os, signal
 import ray
-from polysift import FPCClassifier, RayCluster
+from polysift import PAPER, FPCClassifier, RayCluster
 from polysift.engine import compiled
 from polysift.runtime.checkpoints import Checkpoint
 
@@ -76,7 +76,8 @@ def save(self, name, arrays, values, write=Checkpoint.save):
 
 Checkpoint.save, Checkpoint.due = save, lambda self: True
 with compiled.disabled():
-    FPCClassifier(**params, engine=RayCluster("local", workers=1), checkpoint="run").fit(X, y)
+    engine = RayCluster("local", workers=1)
+    FPCClassifier(**PAPER | params, engine=engine, checkpoint="run").fit(X, y)
 print("not ended")
 """
 )
@@ -94,5 +95,5 @@ def test_a_raylet_that_dies(tmp_path):
     problem: dict = {}
     exec(PROBLEM, problem)
     X, y, params = problem["X"], problem["y"], problem["params"]
-    resumed = FPCClassifier(**params, checkpoint=tmp_path / "run").fit(X, y)
-    np.testing.assert_array_equal(resumed.coef_, FPCClassifier(**params).fit(X, y).coef_)
+    resumed = paper_classifier(**params, checkpoint=tmp_path / "run").fit(X, y)
+    np.testing.assert_array_equal(resumed.coef_, paper_classifier(**params).fit(X, y).coef_)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from polysift import FPCClassifier, FPCClassifierCV, RayCluster, WorkersLostError, open_data
+from polysift import FPCClassifierCV, RayCluster, WorkersLostError, open_data
 from polysift.cluster import held_rows, ray_cluster
 from polysift.cluster.backend import ClusterBackend
 from polysift.cluster.engine import ClusterEngine
@@ -25,6 +25,7 @@ from polysift.engine import compiled
 from polysift.runtime import checkpoints
 from polysift.solvers import newton
 from polysift.solvers.admm import Admm
+from problems import paper_classifier
 from searching import at_call
 
 pa = pytest.importorskip("pyarrow")
@@ -91,10 +92,10 @@ class TestTheSameModel:
         labels = y if kind == "multiclass" else y > 0
         w = weights if kind == "weighted" else None
         chosen = params | ({"class_weight": "balanced"} if kind == "balanced" else {})
-        local = FPCClassifier(random_state=0, **chosen).fit(X, labels, w)
+        local = paper_classifier(random_state=0, **chosen).fit(X, labels, w)
         for workers in WORKERS if kind == "weighted" else (3,):
             cluster = RayCluster(workers=workers)
-            remote = FPCClassifier(random_state=0, engine=cluster, **chosen).fit(X, labels, w)
+            remote = paper_classifier(random_state=0, engine=cluster, **chosen).fit(X, labels, w)
             same(local, remote)
             if "calibration" in params:
                 for name, value in local.calibrator_.items():
@@ -110,8 +111,8 @@ class TestTheSameModel:
         pytest.importorskip("numba")
         X, y, _ = problem
         with compiled.enabled():
-            local = FPCClassifier(random_state=0, **params).fit(X, y)
-            same(local, FPCClassifier(random_state=0, engine="ray", **params).fit(X, y))
+            local = paper_classifier(random_state=0, **params).fit(X, y)
+            same(local, paper_classifier(random_state=0, engine="ray", **params).fit(X, y))
 
     @pytest.mark.parametrize("calibration", [None, "sigmoid"])
     def test_newton_on_some_of_the_rows_first(self, problem, monkeypatch, calibration):
@@ -119,19 +120,19 @@ class TestTheSameModel:
         monkeypatch.setattr(newton, "SUBSAMPLE_ROWS_PER_CENTER", 20)
         X, y, weights = problem
         params = {"degree": 2, "solver": "newton", "random_state": 0, "calibration": calibration}
-        local = FPCClassifier(**params).fit(X, y > 0, weights)
+        local = paper_classifier(**params).fit(X, y > 0, weights)
         assert "sample" in local.timings_
-        same(local, FPCClassifier(engine="ray", **params).fit(X, y > 0, weights))
+        same(local, paper_classifier(engine="ray", **params).fit(X, y > 0, weights))
 
     @ignore_unfinished
     @pytest.mark.parametrize("params", MODES)
     @pytest.mark.parametrize("weight", [None, "w"])
     def test_parquet(self, parquet, params, weight):
         source = open_data(parquet, target="label", weight=weight, columns=["x0", "x1", "x2", "x3"])
-        local = FPCClassifier(random_state=0, **params).fit(source)
+        local = paper_classifier(random_state=0, **params).fit(source)
         for workers in WORKERS if weight is not None else (3,):
             cluster = RayCluster(workers=workers)
-            same(local, FPCClassifier(random_state=0, engine=cluster, **params).fit(source))
+            same(local, paper_classifier(random_state=0, engine=cluster, **params).fit(source))
 
     @pytest.mark.parametrize(
         ("name", "make"),
@@ -147,8 +148,8 @@ class TestTheSameModel:
         rows = make(X)
         for centers, scaler in (("random", "minmax"), ("first", None)):
             params = {"centers": centers, "scaler": scaler, "n_centers": 30, "random_state": 1}
-            local = FPCClassifier(**params).fit(rows, y, weights)
-            same(local, FPCClassifier(**params, engine="ray").fit(rows, y, weights))
+            local = paper_classifier(**params).fit(rows, y, weights)
+            same(local, paper_classifier(**params, engine="ray").fit(rows, y, weights))
 
     def test_tables_memory_maps_and_few_rows(self, problem, tmp_path):
         X, y, _ = problem
@@ -163,8 +164,8 @@ class TestTheSameModel:
             open_data(table.slice(5, 11), target="y"),
         ]
         for source in sources:
-            local = FPCClassifier(random_state=0, scaler="quantile").fit(source)
-            remote = FPCClassifier(random_state=0, scaler="quantile", engine="ray").fit(source)
+            local = paper_classifier(random_state=0, scaler="quantile").fit(source)
+            remote = paper_classifier(random_state=0, scaler="quantile", engine="ray").fit(source)
             same(local, remote)
 
     def test_search(self, problem):
@@ -193,8 +194,8 @@ class TestTheSameModel:
     def test_warm_start(self, problem):
         X, y, _ = problem
         params = {"random_state": 0, "warm_start": True, "tol": 0}
-        local = FPCClassifier(**params).fit(X, y).fit(X, y)
-        remote = FPCClassifier(**params, engine="ray").fit(X, y).fit(X, y)
+        local = paper_classifier(**params).fit(X, y).fit(X, y)
+        remote = paper_classifier(**params, engine="ray").fit(X, y).fit(X, y)
         same(local, remote)
 
 
@@ -258,9 +259,9 @@ class TestLosses:
     def test_a_killed_worker(self, large, caplog, tmp_path, task):
         X, y = large
         params = {"n_centers": 200, "random_state": 0, **CONVERGED}
-        local = FPCClassifier(**params).fit(X, y)
+        local = paper_classifier(**params).fit(X, y)
         with caplog.at_level(logging.WARNING, "polysift"), killing(task, tmp_path, 1):
-            remote = FPCClassifier(**params, engine=RayCluster(workers=2)).fit(X, y)
+            remote = paper_classifier(**params, engine=RayCluster(workers=2)).fit(X, y)
         assert (tmp_path / "0").exists()
         same(local, remote)
         phase = {"gram": "Gram matrix", "advance": "sweep"}[task]
@@ -272,9 +273,9 @@ class TestLosses:
     def test_all_workers_lost_then_resumed(self, large, tmp_path, monkeypatch, task):
         X, y = large
         params = {"n_centers": 100, "random_state": 0, **CONVERGED}
-        local = FPCClassifier(**params).fit(X, y)
+        local = paper_classifier(**params).fit(X, y)
         monkeypatch.setattr(checkpoints, "MIN_SECONDS_BETWEEN_SAVES", 0.0)
-        remote = FPCClassifier(
+        remote = paper_classifier(
             **params, checkpoint=tmp_path / "state", engine=RayCluster(workers=1, retries=1)
         )
         phase = {"gram": "Gram matrix", "advance": "sweep"}[task]
@@ -287,12 +288,12 @@ class TestLosses:
     def test_either_engine_goes_on_from_the_others_checkpoint(self, problem, tmp_path, monkeypatch):
         X, y, weights = problem
         params = {"random_state": 0, **CONVERGED}
-        expected = FPCClassifier(**params).fit(X, y, weights)
+        expected = paper_classifier(**params).fit(X, y, weights)
         monkeypatch.setattr(checkpoints, "MIN_SECONDS_BETWEEN_SAVES", 0.0)
         for first, second in (("ray", "local"), ("local", "ray")):
             folder = tmp_path / first
             for engine, iterations in ((first, 5), (second, None)):
-                model = FPCClassifier(**params, checkpoint=folder, engine=engine)
+                model = paper_classifier(**params, checkpoint=folder, engine=engine)
                 with stopped_after(iterations):
                     model.fit(X, y, weights)
             same(expected, model)
@@ -302,14 +303,14 @@ class TestLosses:
         X, y, _ = problem
         engine = RayCluster(cpus=64, patience=0.5)
         with pytest.raises(WorkersLostError, match="No node of the Ray cluster has had 64 CPUs"):
-            FPCClassifier(engine=engine).fit(X, y)
+            paper_classifier(engine=engine).fit(X, y)
 
     @ignore_unfinished
     def test_a_lost_state_is_made_again(self, problem, monkeypatch):
         """Objects are lost with a node only, so here one is said to be lost."""
         X, y, weights = problem
         params = {"random_state": 0, **CONVERGED, "max_iter": 30}
-        expected = FPCClassifier(**params).fit(X, y, weights)
+        expected = paper_classifier(**params).fit(X, y, weights)
         monkeypatch.setattr(held_rows, "MAX_REPLAY_STEPS", 8)
         fetched, get = [], RayWorkers.get
 
@@ -321,7 +322,7 @@ class TestLosses:
             return value
 
         monkeypatch.setattr(RayWorkers, "get", losing)
-        same(expected, FPCClassifier(**params, engine="ray").fit(X, y, weights))
+        same(expected, paper_classifier(**params, engine="ray").fit(X, y, weights))
         assert len(fetched) > 100
 
 
@@ -329,7 +330,7 @@ class TestLimits:
     def test_time_limit_before_a_model(self, large, clock, monkeypatch):
         X, y = large
         clock.after(monkeypatch, ClusterBackend, "survey", 1.0)
-        model = FPCClassifier(n_centers=200, engine="ray", time_limit=0.5)
+        model = paper_classifier(n_centers=200, engine="ray", time_limit=0.5)
         with pytest.raises(TimeoutError, match="time_limit=0.5 s struck in the phase"):
             model.fit(X, y)
 
@@ -338,7 +339,7 @@ class TestLimits:
         X, y = large
         clock.after(monkeypatch, Admm, "update", 5.0, lambda run, *_: run.iterates == 3)
         params = CONVERGED | {"max_iter": 10_000}
-        model = FPCClassifier(n_centers=50, engine="ray", time_limit=4.0, **params).fit(X, y)
+        model = paper_classifier(n_centers=50, engine="ray", time_limit=4.0, **params).fit(X, y)
         assert model.status_ == "time_limit"
         assert model.n_iter_ in (3, 4)  # the iteration after it may be cut short
 
@@ -352,14 +353,14 @@ class TestLimits:
         at_call(monkeypatch, ClusterEngine, "sweep", 4, soon)
         params = CONVERGED | {"max_iter": 10_000}
         with pytest.warns(ConvergenceWarning, match="interrupted after"):
-            model = FPCClassifier(n_centers=50, engine="ray", **params).fit(X, y)
+            model = paper_classifier(n_centers=50, engine="ray", **params).fit(X, y)
         assert model.status_ == "interrupted"
         assert model.score(X, y) > 0.8
 
     def test_memory_limit_decides_how_much_a_task_takes(self, large):
         X, y = large
-        expected = FPCClassifier(n_centers=20, random_state=0).fit(X, y)
-        model = FPCClassifier(n_centers=20, random_state=0, memory_limit="60MB", engine="ray")
+        expected = paper_classifier(n_centers=20, random_state=0).fit(X, y)
+        model = paper_classifier(n_centers=20, random_state=0, memory_limit="60MB", engine="ray")
         forecast = model.plan(X, y, show=False)
         assert forecast.workers == 4
         assert 0 < forecast.worker_memory < 60e6
@@ -369,7 +370,7 @@ class TestLimits:
 
     def test_forecast(self, large, capsys):
         X, y = large
-        FPCClassifier(n_centers=20, engine=RayCluster(workers=3)).plan(X, y)
+        paper_classifier(n_centers=20, engine=RayCluster(workers=3)).plan(X, y)
         assert "workers              3, " in capsys.readouterr().out
 
 
@@ -380,17 +381,17 @@ class TestMistakes:
         broken[31_234, 2] = np.inf
         for engine in ("local", "ray"):
             with pytest.raises(ValueError, match=r"infinity in column 2, first in row 31234 \(co"):
-                FPCClassifier(engine=engine).fit(broken, y)
+                paper_classifier(engine=engine).fit(broken, y)
             with pytest.raises(ValueError, match="one class only"):
-                FPCClassifier(engine=engine).fit(X, np.zeros(M))
+                paper_classifier(engine=engine).fit(X, np.zeros(M))
             with pytest.raises(ValueError, match="sample_weight must not be negative"):
-                FPCClassifier(engine=engine).fit(X, y, -np.ones(M))
+                paper_classifier(engine=engine).fit(X, y, -np.ones(M))
 
     @pytest.mark.parametrize("engine", ["dask", None, 3, RayCluster])
     def test_no_such_engine(self, problem, engine):
         X, y, _ = problem
         with pytest.raises(ValueError, match="engine must be 'local' or 'ray', or an engine"):
-            FPCClassifier(engine=engine).fit(X, y)
+            paper_classifier(engine=engine).fit(X, y)
 
     @pytest.mark.parametrize(
         ("params", "name"),
@@ -403,7 +404,7 @@ class TestMistakes:
 
     def test_clone_and_words(self):
         engine = RayCluster("auto", 3, retries=1)
-        copy = clone(FPCClassifier(engine=engine)).engine
+        copy = clone(paper_classifier(engine=engine)).engine
         assert copy == engine and copy is not engine
         assert repr(copy) == "RayCluster(address='auto', workers=3, retries=1)"
 
@@ -474,4 +475,4 @@ class TestFinding:
     def test_without_ray(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "ray", None)
         with pytest.raises(ImportError, match=r"pip install 'polysift\[ray\]'"):
-            FPCClassifier(engine="ray").fit([[0.0], [1.0]], [0, 1])
+            paper_classifier(engine="ray").fit([[0.0], [1.0]], [0, 1])

@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from clocks import GUARD
-from polysift import FPCClassifier, open_data
+from polysift import open_data
 from polysift.cluster import ray_data
+from problems import paper_classifier
 
 # A context warns of its own fields, whoever makes it.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")
@@ -73,16 +74,16 @@ def test_the_model_is_that_of_the_arrays(data, table, engine, monkeypatch):
         # Workers are other processes, whose module is as it was.
         monkeypatch.setattr(ray_data, "_get_block", lambda *_: pytest.fail("rows came here"))
     source = open_data(dataset, target="y", weight="w")
-    found = FPCClassifier(random_state=0, engine=engine).fit(source)
+    found = paper_classifier(random_state=0, engine=engine).fit(source)
     X, y, w = rows_of(table), table["y"].to_numpy(), table["w"].to_numpy()
-    expected = FPCClassifier(random_state=0).fit(X, y, sample_weight=w)
+    expected = paper_classifier(random_state=0).fit(X, y, sample_weight=w)
     np.testing.assert_array_equal(found.coef_, expected.coef_)
     assert list(found.feature_names_in_) == ["c0", "c1", "c2"]
 
 
 def test_predictions(data, table):
     dataset = data.from_arrow(blocks_of(table, 15_000))
-    model = FPCClassifier(random_state=0).fit(rows_of(table), table["y"].to_numpy())
+    model = paper_classifier(random_state=0).fit(rows_of(table), table["y"].to_numpy())
     found = model.predict(open_data(dataset, columns=["c0", "c1", "c2"]))
     np.testing.assert_array_equal(found, model.predict(rows_of(table)))
 
@@ -167,9 +168,9 @@ def test_it_is_silent_and_leaves_options_alone(data, table, monkeypatch):
 def test_a_dataset_in_place_of_x(data, table):
     dataset = data.from_arrow(table)
     with pytest.raises(TypeError, match=r"X is a Ray Dataset; pass polysift.open_data\(X, target="):
-        FPCClassifier().fit(dataset)
+        paper_classifier().fit(dataset)
     with pytest.raises(TypeError, match="X is a Ray Dataset"):
-        FPCClassifier().fit(dataset.limit(10), np.zeros(10))
+        paper_classifier().fit(dataset.limit(10), np.zeros(10))
 
 
 def test_no_rows(data, table):
@@ -183,7 +184,7 @@ def test_columns_that_do_not_serve(data, table):
     with pytest.raises(ValueError, match="no column 'C0' in the Ray Dataset. Did you mean 'c0'"):
         open_data(dataset, target="C0")
     with pytest.raises(ValueError, match="Column 'y' of the Ray Dataset is not numeric.*string"):
-        FPCClassifier().fit(open_data(dataset, target="w", weight="y"))
+        paper_classifier().fit(open_data(dataset, target="w", weight="y"))
     with pytest.raises(ValueError, match="Column 'data' of the Ray Dataset holds .*ensor"):
         open_data(data.from_numpy(rows_of(table)[:10]))
     lists = pa.table({"a": [[1.0, 2.0], [3.0]], "y": [0, 1]})
@@ -196,7 +197,7 @@ def test_objects(data):
     dataset = data.from_pandas(frame)
     assert open_data(dataset, target="y", drop=["b"]).names == ("a",)
     with pytest.raises(ValueError, match="Column 'b' of the Ray Dataset holds objects"):
-        FPCClassifier().fit(open_data(dataset, target="y"))
+        paper_classifier().fit(open_data(dataset, target="y"))
 
 
 def test_an_infinite_value_has_a_row(data, table):
@@ -207,7 +208,7 @@ def test_an_infinite_value_has_a_row(data, table):
     with pytest.raises(
         ValueError, match=r"infinity in column 'c1', first in row 9003 .*Ray Dataset"
     ):
-        FPCClassifier().fit(source)
+        paper_classifier().fit(source)
 
 
 def test_types_that_differ_between_blocks(data):
@@ -253,11 +254,11 @@ def test_a_block_that_is_lost(four_workers, data, table):
     wait_for_loss(ray, refs)
     for engine in ("local", "ray"):
         with pytest.raises(RuntimeError, match="Block 0 of the Ray Dataset was lost with a node"):
-            FPCClassifier(engine=engine).fit(source)
+            paper_classifier(engine=engine).fit(source)
 
 
 def test_a_cluster_that_has_gone(four_workers, data, table, monkeypatch):
     source = open_data(data.from_arrow(table), target="y")
     monkeypatch.setattr(four_workers, "is_initialized", lambda: False)
     with pytest.raises(RuntimeError, match="went with the Ray cluster that held it"):
-        FPCClassifier().fit(source)
+        paper_classifier().fit(source)

@@ -19,7 +19,7 @@ import numpy as np
 import ray
 from ray.cluster_utils import Cluster
 
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 from polysift.cluster import engine as cluster_engine
 
 logging.basicConfig(level=logging.WARNING, stream=sys.stdout, format="%(message)s")
@@ -37,7 +37,8 @@ assert {node["NodeManagerAddress"] for node in ray.nodes()} == {"127.0.0.1"}
 rng = np.random.default_rng(1)
 X = rng.random((300_000, 4))
 y = X[:, 0] * X[:, 1] > 0.3 * X[:, 2]
-params = {"n_centers": 30, "random_state": 0, "solver": "converged", "max_iter": 12, "tol": 0.0}
+params = PAPER | {"n_centers": 30, "random_state": 0, "solver": "converged", "max_iter": 12,
+                 "tol": 0.0, "alpha": None, "beta": None}
 local = FPCClassifier(**params).fit(X, y)
 
 sweep, done = cluster_engine.ClusterEngine.sweep, []
@@ -60,11 +61,11 @@ cluster.shutdown()
 PLAN = """
 import numpy as np
 import ray
-from polysift import FPCClassifier, RayCluster
+from polysift import PAPER, FPCClassifier, RayCluster
 
 X = np.random.default_rng(0).random((1000, 2))
 for engine in ("ray", RayCluster(workers=3, cpus=2)):
-    model = FPCClassifier(2, engine=engine)
+    model = FPCClassifier(**PAPER | {"degree": 2}, engine=engine)
     print(model.plan(X, X[:, 0] > 0.5))
     assert not ray.is_initialized()
 """

@@ -9,10 +9,10 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import polysift
-from polysift import FPCClassifier, open_data
+from polysift import open_data
 from polysift.data import csv_layout, text_columns
 from polysift.data.kinds import level_of
-from problems import optional
+from problems import optional, paper_classifier
 
 pytest.importorskip("pyarrow", reason="CSV needs polysift[files]")
 pd = optional("pandas")
@@ -83,11 +83,11 @@ class TestSameModel:
 
     def test_fit(self, table, tmp_path, small_blocks):
         X = table.drop(columns="y")
-        expected = FPCClassifier(random_state=0).fit(X, table["y"])
+        expected = paper_classifier(random_state=0).fit(X, table["y"])
         sources = [open_data(tmp_path / f"rows.{e}", target="y") for e in ("parquet", "csv")]
         sources.append(open_data(table, target="y"))
         for source in sources:
-            model = FPCClassifier(random_state=0).fit(source)
+            model = paper_classifier(random_state=0).fit(source)
             assert_array_equal(model.coef_, expected.coef_)
             assert_array_equal(model.centers_, expected.centers_)
             assert_array_equal(model.column_kinds_, expected.column_kinds_)
@@ -100,9 +100,11 @@ class TestSameModel:
         folder.mkdir()
         for k in range(4):
             table[k * 100 : (k + 1) * 100].to_csv(folder / f"part-{k}.csv", index=False)
-        expected = FPCClassifier(random_state=0).fit(open_data(tmp_path / "rows.csv", target="y"))
+        expected = paper_classifier(random_state=0).fit(
+            open_data(tmp_path / "rows.csv", target="y")
+        )
         for name in (folder, folder / "*.csv"):
-            model = FPCClassifier(random_state=0).fit(open_data(name, target="y"))
+            model = paper_classifier(random_state=0).fit(open_data(name, target="y"))
             assert_array_equal(model.coef_, expected.coef_)
 
 
@@ -219,7 +221,7 @@ class TestTraps:
 
     def test_a_column_that_is_all_missing(self, opened):
         source = opened("a,b,y\n" + "NA,1,p\n,2,q\n?,3,q\n" * 5, target="y")
-        model = FPCClassifier(random_state=0).fit(source)
+        model = paper_classifier(random_state=0).fit(source)
         assert model.column_kinds_.tolist() == ["empty", "number"]
         assert set(model.predict(source)) <= {"p", "q"}
 
@@ -229,7 +231,9 @@ class TestTraps:
 
     def test_a_model_reads_new_files_as_its_own(self, opened, rng):
         rows = [f"{k % 3}{'x' if k == 0 else ''},{k % 2},{'ab'[k % 3 == 1]}" for k in range(60)]
-        model = FPCClassifier(random_state=0).fit(opened("c,n,y\n" + "\n".join(rows), target="y"))
+        model = paper_classifier(random_state=0).fit(
+            opened("c,n,y\n" + "\n".join(rows), target="y")
+        )
         new = opened("n,c\n1,1\n0,2\n")  # a column of words for the model, of numbers here
         expected = opened("n,c\n1,1\n0,2\n", columns={"c": "category"})
         assert_array_equal(model.decision_function(new), model.decision_function(expected))
@@ -285,17 +289,17 @@ class TestWrittenNumbers:
             {"a": ["$1", "$2.5"] * 20, "b": ["39", "?"] * 20, "z": ["1", "2"] * 20}
         )
         y = [0, 1] * 20
-        model = FPCClassifier(random_state=0).fit(frame, y)
+        model = paper_classifier(random_state=0).fit(frame, y)
         assert model.column_kinds_.tolist()[::2] == ["number", "category"]
         assert_array_equal(model.predict(frame), model.predict(frame.assign(a=[1, 2.5] * 20)))
         with pytest.raises(ValueError, match=r"column 'a' holds '1,200', which is .* row 0"):
-            FPCClassifier().fit(frame.assign(a="1,200"), y)
-        assert FPCClassifier(columns={"a": "category"}).fit(frame.assign(a="1,200"), y)
+            paper_classifier().fit(frame.assign(a="1,200"), y)
+        assert paper_classifier(columns={"a": "category"}).fit(frame.assign(a="1,200"), y)
 
     @pytest.mark.needs("pandas")
     def test_plain_numbers_keep_their_reading_at_prediction(self):
         frame = pd.DataFrame({"a": ["5,1", "4,5"] * 20, "b": range(40)})
-        model = FPCClassifier(random_state=0).fit(frame, [0, 1] * 20)
+        model = paper_classifier(random_state=0).fit(frame, [0, 1] * 20)
         numbers = pd.DataFrame({"a": [5.1, 4.5] * 20, "b": range(40)})
         assert_array_equal(model.decision_function(frame), model.decision_function(numbers))
 
@@ -383,5 +387,5 @@ def test_a_row_of_several_files_has_its_number_in_its_file(tmp_path):
         (tmp_path / f"{name}.csv").write_text(f"x,y\n1,no\n3,yes\n{value},no\n")
     source = open_data(tmp_path / "*.csv", target="y")
     with pytest.raises(ValueError, match=r"infinity in column 'x', first in row 2 .* of .*c\.csv"):
-        FPCClassifier(1).fit(source)
+        paper_classifier(1).fit(source)
     assert source.cut([(4, 9)]).place(1).endswith(f"of {tmp_path / 'b.csv'}")

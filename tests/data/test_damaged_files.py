@@ -10,9 +10,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from polysift import FPCClassifier, open_data
+from polysift import open_data
 from polysift.data.formats import FORMATS
-from problems import optional
+from problems import optional, paper_classifier
 
 pa = optional("pyarrow")
 pq = optional("pyarrow.parquet")
@@ -195,7 +195,7 @@ def test_what_is_damaged_is_named(tmp_path):
     assert indices in content
     (tmp_path / "y.arrow").write_bytes(content.replace(indices, indices[:-8] + b"\x09" + bytes(7)))
     with pytest.raises(ValueError, match=r"Column 'y' of .*y.arrow cannot be read.* 9 "):
-        FPCClassifier(degree=1).fit(open_data(tmp_path / "y.arrow", **NAMED))
+        paper_classifier(degree=1).fit(open_data(tmp_path / "y.arrow", **NAMED))
 
 
 def test_every_format_is_tried():

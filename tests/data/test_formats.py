@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from polysift import FPCClassifier, open_data
-from problems import optional
+from polysift import open_data
+from problems import optional, paper_classifier
 
 pa = pytest.importorskip("pyarrow", reason="files need polysift[files]")
 pd = optional("pandas")
@@ -40,7 +40,7 @@ def table(rng):
 
 
 def fitted(data, **options):
-    return FPCClassifier(random_state=0).fit(open_data(data, target="y", **options))
+    return paper_classifier(random_state=0).fit(open_data(data, target="y", **options))
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ class TestJsonLines:
         (tmp_path / "x.jsonl").write_text('{"a": [1], "b": {"c": 2}, "n": 1, "y": "p"}\n' * 3)
         source = open_data(tmp_path / "x.jsonl", target="y")
         with pytest.raises(ValueError, match=r"Columns 'a' .* 'b' .* cannot be used"):
-            FPCClassifier().fit(source)
+            paper_classifier().fit(source)
         assert open_data(tmp_path / "x.jsonl", target="y", drop=["a", "b"]).names == ("n",)
 
 
@@ -256,9 +256,9 @@ def test_frames_with_cells_of_several_types(rng):
     cells = [1, "x", 2.5, None, True, b"z"] * 20
     frame = pd.DataFrame({"a": cells, "b": rng.normal(size=120)})
     y = np.arange(120) % 2
-    model = FPCClassifier(random_state=0).fit(frame, y)
+    model = paper_classifier(random_state=0).fit(frame, y)
     source = open_data(frame.assign(y=y), target="y", columns={"b": "number"})
-    other = FPCClassifier(random_state=0).fit(source)
+    other = paper_classifier(random_state=0).fit(source)
     assert_array_equal(model.coef_, other.coef_)
     assert other.column_kinds_.tolist() == ["category", "number"]
 

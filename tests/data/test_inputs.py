@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.utils.multiclass import check_classification_targets
 
-from polysift import FPCClassifier, PolynomialKernelMap
+from polysift import PolynomialKernelMap
 from polysift.data import inputs
-from problems import noisy_problem, optional
+from problems import noisy_problem, optional, paper_classifier
 
 pd = optional("pandas")
 
@@ -58,7 +58,7 @@ ROWS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_to_learn_from(monkeypatch, name):
     def fit():
-        model = FPCClassifier(2, random_state=0).fit(ROWS[name], Y)
+        model = paper_classifier(2, random_state=0).fit(ROWS[name], Y)
         return model.coef_, model.n_features_in_, getattr(model, "feature_names_in_", None)
 
     both_ways(monkeypatch, fit)
@@ -88,7 +88,7 @@ LABELS = {
 @pytest.mark.parametrize("name", LABELS)
 def test_labels_to_learn_from(monkeypatch, name):
     def fit():
-        model = FPCClassifier(1, random_state=0).fit(X, LABELS[name])
+        model = paper_classifier(1, random_state=0).fit(X, LABELS[name])
         return model.classes_, model.coef_
 
     _, said = both_ways(monkeypatch, fit)
@@ -102,7 +102,7 @@ def test_labels_to_learn_from(monkeypatch, name):
 @pytest.mark.parametrize("name", [*ROWS, "wide", "one row"])
 def test_rows_to_predict(monkeypatch, name, known):
     rows = (ROWS | {"wide": np.hstack([X, X]), "one row": X[:1]})[name]
-    model = FPCClassifier(2, random_state=0).fit(FRAME if known == "names" else X, Y)
+    model = paper_classifier(2, random_state=0).fit(FRAME if known == "names" else X, Y)
     before = model.__dict__.copy()
     _, said = both_ways(monkeypatch, lambda: (model.predict(rows), model.decision_function(rows)))
     assert model.__dict__ == before
@@ -111,14 +111,14 @@ def test_rows_to_predict(monkeypatch, name, known):
 
 
 def test_names_are_forgotten_with_the_next_fit():
-    model = FPCClassifier(2, random_state=0).fit(FRAME, Y)
+    model = paper_classifier(2, random_state=0).fit(FRAME, Y)
     model.fit(X[:, :2], Y)
     assert not hasattr(model, "feature_names_in_") and model.n_features_in_ == 2
     assert model.predict(X[:1, :2]).shape == (1,)
 
 
 def test_what_is_changed_by_hand_counts_at_once():
-    model = FPCClassifier(2, random_state=0).fit(X, np.digitize(X[:, 0], [0.3, 0.6]))
+    model = paper_classifier(2, random_state=0).fit(X, np.digitize(X[:, 0], [0.3, 0.6]))
     before = model.decision_function(X[:2])
     model.coef_[1] *= 2.0
     after = model.decision_function(X[:2])
@@ -131,7 +131,7 @@ def test_plain_arrays_are_not_checked(monkeypatch):
     monkeypatch.delattr(inputs, "validate_data")
     for rows in (X, X.astype(np.float32)):
         for labels in (Y, Y > 0, Y.astype(float)):
-            model = FPCClassifier(2, random_state=0).fit(rows, labels)
+            model = paper_classifier(2, random_state=0).fit(rows, labels)
             model.predict(rows[:1])
     with pytest.raises(NameError, match="validate_data"):
         model.predict(rows.tolist())
@@ -144,11 +144,11 @@ def test_arrow_tables_with_a_column_that_is_no_number(kind):
     numbers = [0.0, 1.0, 2.0, 3.0]
     words = pa.array(["a", "b", "a", "c"])
     make = getattr(pa, kind).from_pydict
-    clf = FPCClassifier(degree=1).fit(make({"n": numbers, "other": numbers}), [0, 1, 0, 1])
+    clf = paper_classifier(degree=1).fit(make({"n": numbers, "other": numbers}), [0, 1, 0, 1])
     times = pa.array([1, 2, 3, 4], pa.timestamp("s"))
     for column in (words, words.dictionary_encode(), times):
         X = make({"n": numbers, "other": column})
-        kinds = FPCClassifier().fit(X, [0, 1, 0, 1]).column_kinds_.tolist()
+        kinds = paper_classifier().fit(X, [0, 1, 0, 1]).column_kinds_.tolist()
         assert kinds == ["number", "date" if column is times else "category"]
         with pytest.raises(ValueError, match=r"column 'other'.*number"):
             clf.predict(X)
@@ -158,7 +158,7 @@ def test_sparse_rows_are_numbers(rng):
     X = rng.integers(0, 3, (60, 2)).astype(float)
     y = np.arange(60) % 2
     with pytest.raises(ValueError, match="X is sparse, and columns that are no numbers"):
-        FPCClassifier(1, columns={0: "category"}).fit(sp.csr_array(X), y)
-    clf = FPCClassifier(1, columns={0: "category"}).fit(X, y)
+        paper_classifier(1, columns={0: "category"}).fit(sp.csr_array(X), y)
+    clf = paper_classifier(1, columns={0: "category"}).fit(X, y)
     with pytest.raises(ValueError, match="need dense rows"):
         clf.predict(sp.csr_array(X))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from polysift import FPCClassifier, FPCClassifierCV, PolynomialKernelMap, explain, open_data
+from polysift import FPCClassifierCV, PolynomialKernelMap, explain, open_data
+from problems import paper_classifier
 
 X = np.random.default_rng(0).random((40, 2))
 Y = (X[:, 0] > 0.5).astype(int)
@@ -17,7 +18,9 @@ MASKED = {
 
 
 @pytest.mark.parametrize("name", MASKED)
-@pytest.mark.parametrize("model", [FPCClassifier(2), FPCClassifierCV(1, cv=2)], ids=["fit", "cv"])
+@pytest.mark.parametrize(
+    "model", [paper_classifier(2), FPCClassifierCV(1, cv=2)], ids=["fit", "cv"]
+)
 def test_a_fit_refuses_them(name, model):
     given = {"X": X, "y": Y, "sample_weight": np.ones(40)} | {name: MASKED[name]}
     with pytest.raises(TypeError, match=f"{name} is a masked array.*Drop these rows"):
@@ -25,7 +28,7 @@ def test_a_fit_refuses_them(name, model):
 
 
 def test_everything_else_that_takes_rows_refuses_them():
-    model = FPCClassifier(2, calibration="sigmoid", random_state=0).fit(X, Y)
+    model = paper_classifier(2, calibration="sigmoid", random_state=0).fit(X, Y)
     map_ = PolynomialKernelMap(2, random_state=0).fit(X)
     for method in (model.predict, model.decision_function, model.predict_proba, map_.transform):
         with pytest.raises(TypeError, match="X is a masked array"):

@@ -19,10 +19,10 @@ pytest.importorskip("pyarrow")
 import pandas as pd
 import pyarrow.fs as pafs
 
-from polysift import FPCClassifier, open_data
+from polysift import open_data
 from polysift.data.locations import Address, find, identity, public_name
 from polysift.data.readers import format_of
-from problems import noisy_problem
+from problems import noisy_problem, paper_classifier
 
 KEY, SECRET = "AKIAOPEN", "hid/den+one"
 LOGIN = "AKIAOPEN:hid%2Fden%2Bone"
@@ -180,7 +180,7 @@ class TestReading:
     @pytest.mark.parametrize("name", ["flat", "flat/part-*.parquet", "flat/part-10.parquet"])
     def test_the_same_model(self, folder, bucket, name):
         models = [
-            FPCClassifier(degree=2, n_centers=8, random_state=0).fit(open_data(data, "label"))
+            paper_classifier(degree=2, n_centers=8, random_state=0).fit(open_data(data, "label"))
             for data in (f"{folder}/{name}", bucket(name))
         ]
         np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
@@ -261,7 +261,7 @@ class TestMistakes:
 
     def test_infinite_values_name_the_file(self, bucket, store, frame):
         put(store, "bucket/inf.parquet", frame.assign(x1=np.inf).to_parquet())
-        clf = FPCClassifier(degree=1)
+        clf = paper_classifier(degree=1)
         text = message(ValueError, clf.fit, open_data(bucket("inf.parquet"), "label"))
         assert "infinity in column 'x1', first in row 0 (counted from 0) of s3://bucket/inf" in text
 

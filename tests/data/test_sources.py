@@ -14,10 +14,10 @@ import pytest
 from numpy.testing import assert_array_equal
 from sklearn.exceptions import ConvergenceWarning
 
-from polysift import DataSource, FPCClassifier, PolynomialKernelMap, open_data
+from polysift import DataSource, PolynomialKernelMap, open_data
 from polysift.data.formats import FORMATS, Format, format_by_ending
 from polysift.data.source import ArraySource
-from problems import noisy_problem, optional
+from problems import noisy_problem, optional, paper_classifier
 
 pd = optional("pandas")
 pl = optional("polars")
@@ -42,7 +42,7 @@ def frame(problem):
 
 
 def classifier(**changes):
-    return FPCClassifier(**({"degree": 2, "n_centers": 9, "random_state": 0} | changes))
+    return paper_classifier(**({"degree": 2, "n_centers": 9, "random_state": 0} | changes))
 
 
 def write(frame, folder, kind):
@@ -212,9 +212,9 @@ def test_predict_to_mistakes_leave_nothing(frame, tmp_path):
 FULL_DISK = """
 import resource, signal, sys
 import numpy as np
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 X = np.random.default_rng(0).random((200_000, 2))
-clf = FPCClassifier(1, random_state=0).fit(X, X[:, 0] > 0.5)
+clf = FPCClassifier(**PAPER | {"degree": 1}, random_state=0).fit(X, X[:, 0] > 0.5)
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
@@ -383,7 +383,7 @@ def test_a_file_without_rows_is_named(tmp_path, ending):
     table = pa.table({"a": pa.array([], pa.string()), "y": pa.array([], pa.int8())})
     write_table(table, path)
     with pytest.raises(ValueError, match=r"The data source .*empty.* has no rows"):
-        FPCClassifier().fit(open_data(path, target="y"))
+        paper_classifier().fit(open_data(path, target="y"))
     with pytest.raises(ValueError, match=f"No column of .*empty.{ending} is left"):
         open_data(path, target="y", columns=[])
 
@@ -542,7 +542,7 @@ def test_columns_by_numbers_in_text_and_left_out(tmp_path):
 def test_probabilities_to_a_file(rng, tmp_path, ending, capsys):
     X, y = noisy_problem(rng, 3000, 3)
     for labels, names in ((y, ("-1", "1")), (np.digitize(X[:, 0], [0.3, 0.6]), ("0", "1", "2"))):
-        clf = FPCClassifier(degree=2, calibration="sigmoid", random_state=0, verbose=1)
+        clf = paper_classifier(degree=2, calibration="sigmoid", random_state=0, verbose=1)
         clf.fit(X, labels)
         path = tmp_path / f"{len(names)}.{ending}"
         clf.predict_to(X, path, proba=True, scores=False)
@@ -553,7 +553,7 @@ def test_probabilities_to_a_file(rng, tmp_path, ending, capsys):
         np.testing.assert_allclose(table.iloc[:, 1:], clf.predict_proba(X), rtol=1e-12)
     assert capsys.readouterr().out == "", "progress goes to standard error"
     with pytest.raises(AttributeError, match="only with calibration"):
-        FPCClassifier(random_state=0).fit(X, y).predict_to(X, tmp_path / "x.csv", proba=True)
+        paper_classifier(random_state=0).fit(X, y).predict_to(X, tmp_path / "x.csv", proba=True)
     assert not (tmp_path / "x.csv").exists()
 
 

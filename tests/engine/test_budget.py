@@ -11,13 +11,14 @@ from polysift.runtime.memory import peak_memory
 SCRIPT = """
 import sys
 import numpy as np
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 from polysift.runtime.memory import peak_memory
 
 rng = np.random.default_rng(0)
 X = rng.random((int(sys.argv[1]), 8))
 y = X[:, 0] + X[:, 1] * X[:, 2] > 0.75
-clf = FPCClassifier(degree=5, n_centers=500, max_iter=2, random_state=0, n_jobs=2).fit(X, y)
+large = PAPER | {"degree": 5, "n_centers": 500}
+clf = FPCClassifier(**large, max_iter=2, random_state=0, n_jobs=2).fit(X, y)
 assert clf.n_centers_ == 500
 after_fit = peak_memory()
 clf.predict(X)

@@ -16,7 +16,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 import solving
 from clusters import Shaky
-from polysift import FPCClassifier
 from polysift.cluster.engine import ClusterEngine
 from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import cut_into_partitions
@@ -31,6 +30,7 @@ from polysift.features.feature_map import BlockFeatures, MapSpec, build_feature_
 from polysift.features.survey import survey
 from polysift.runtime.parallel import Pool, single_threaded_blas
 from polysift.runtime.progress import Monitor
+from problems import paper_classifier
 from solving import problem as example
 
 pytest.importorskip("numba")
@@ -220,7 +220,7 @@ def test_a_fit(parameters, classes):
     for by_numba in (False, True):
         with compiled.enabled(by_numba), warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # forty iterations are few
-            fits.append(FPCClassifier(6, 100, random_state=0, **parameters).fit(X, y))
+            fits.append(paper_classifier(6, 100, random_state=0, **parameters).fit(X, y))
     plain, by_numba = fits
     assert np.any(plain.coef_ != by_numba.coef_)  # other loops, other rounding
     np.testing.assert_allclose(
@@ -233,9 +233,9 @@ def test_sparse_rows_are_left_to_numpy():
     rng = np.random.default_rng(0)
     X = sp.random_array((500, 30), density=0.2, format="csr", rng=rng)
     y = rng.integers(0, 2, 500)
-    plain = FPCClassifier(2, 40, random_state=0).fit(X, y)
+    plain = paper_classifier(2, 40, random_state=0).fit(X, y)
     with compiled.enabled():
-        by_numba = FPCClassifier(2, 40, random_state=0).fit(X, y)
+        by_numba = paper_classifier(2, 40, random_state=0).fit(X, y)
     np.testing.assert_array_equal(plain.coef_, by_numba.coef_)
 
 
@@ -254,14 +254,14 @@ def test_numba_is_imported_late_and_needs_no_folder_for_its_cache():
     code = """
 import sys
 import numpy as np
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 from polysift.engine import compiled
 X = np.random.default_rng(0).random((100, 2))
 y = X[:, 0] > 0.5
-FPCClassifier(2, random_state=0).fit(X, y)
+FPCClassifier(**PAPER, random_state=0).fit(X, y)
 assert "numba" not in sys.modules
 with compiled.enabled():
-    print(FPCClassifier(2, random_state=0).fit(X, y).score(X, y))
+    print(FPCClassifier(**PAPER, random_state=0).fit(X, y).score(X, y))
 assert "numba" in sys.modules
 """
     run = subprocess.run(
@@ -284,6 +284,7 @@ from polysift.engine.budget import Execution
 from polysift.engine.problems import Problem
 from polysift.engine.row_updates import AdmmUpdate, NewtonUpdate
 from polysift.runtime.parallel import Pool
+from problems import paper_classifier
 from solving import problem as example
 admm = AdmmUpdate(0.1, 1.7)
 for d in (3, 20):
@@ -319,7 +320,7 @@ def test_missing_values_are_filled_in_alike(scaler):
     rng = np.random.default_rng(0)
     X = rng.random((300, 3))
     y = X[:, 0] > X[:, 1]
-    clf = FPCClassifier(2, scaler=scaler, random_state=0).fit(X, y)
+    clf = paper_classifier(2, scaler=scaler, random_state=0).fit(X, y)
     X[::7, 1] = np.nan
     features = BlockFeatures(feature_map_of(clf), np.float64)
     found = compiled.CompiledRows(features)._scaled(X)

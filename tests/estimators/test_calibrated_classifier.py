@@ -16,12 +16,12 @@ from sklearn.metrics import brier_score_loss, log_loss
 from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from polysift import CheckpointError, FPCClassifier
+from polysift import CheckpointError
 from polysift.engine.budget import Execution, Shape, fit_in, peak_bytes
 from polysift.engine.local import LocalEngine
 from polysift.runtime import checkpoints
 from polysift.training.calibration import calibrate
-from problems import noisy_problem
+from problems import noisy_problem, paper_classifier
 
 
 def problem(m=400, classes=2, seed=0):
@@ -57,7 +57,7 @@ def by_hand(clf, X, y, classes, weights=None):
 def test_folds_in_one_run_equal_a_fit_per_fold(kind, classes, solver):
     X, y = problem(classes=classes)
     C = np.random.default_rng(1).random((8, 3))
-    clf = FPCClassifier(
+    clf = paper_classifier(
         2, centers=C, scaler=None, solver=solver, rho=1e-4, max_iter=12, calibration=kind
     )
     quiet_fit(clf, X, y)
@@ -81,7 +81,7 @@ def test_weights_count_in_calibration():
     X, y = problem()
     w = np.random.default_rng(2).integers(0, 3, len(y)).astype(float)
     C = np.random.default_rng(1).random((8, 3))
-    clf = FPCClassifier(2, centers=C, scaler=None, rho=1e-4, calibration="sigmoid").fit(X, y, w)
+    clf = paper_classifier(2, centers=C, scaler=None, rho=1e-4, calibration="sigmoid").fit(X, y, w)
     expected = by_hand(clf, X, y, 2, w)
     scores = clf.decision_function(X)[:, None]
     np.testing.assert_allclose(
@@ -98,7 +98,7 @@ def test_weights_count_in_calibration():
 def test_probabilities_sum_to_one_in_the_order_of_classes(classes):
     X, y = problem(600, classes)
     names = np.array(["zebra", "ant", "fox"])[y]
-    clf = FPCClassifier(3, calibration="sigmoid", random_state=0).fit(X, names)
+    clf = paper_classifier(3, calibration="sigmoid", random_state=0).fit(X, names)
     p = clf.predict_proba(X)
     assert p.shape == (600, classes)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
@@ -109,7 +109,7 @@ def test_probabilities_sum_to_one_in_the_order_of_classes(classes):
 
 def test_the_report_is_of_rows_that_were_not_seen():
     X, y = problem(3000)
-    clf = FPCClassifier(3, calibration="isotonic", random_state=0).fit(X[:1500], y[:1500])
+    clf = paper_classifier(3, calibration="isotonic", random_state=0).fit(X[:1500], y[:1500])
     report = clf.calibration_report_
     unseen = brier_score_loss(y[1500:], clf.predict_proba(X[1500:])[:, 1])
     assert report["brier_score"] == pytest.approx(unseen, abs=0.02)
@@ -121,8 +121,8 @@ def test_the_report_is_of_rows_that_were_not_seen():
 def test_probabilities_are_as_good_as_scikit_learns():
     X, y = problem(2000)
     for kind in ("sigmoid", "isotonic"):
-        clf = FPCClassifier(3, calibration=kind, random_state=0).fit(X[:1000], y[:1000])
-        theirs = CalibratedClassifierCV(FPCClassifier(3, random_state=0), method=kind, cv=5)
+        clf = paper_classifier(3, calibration=kind, random_state=0).fit(X[:1000], y[:1000])
+        theirs = CalibratedClassifierCV(paper_classifier(3, random_state=0), method=kind, cv=5)
         theirs.fit(X[:1000], y[:1000])
         ours, other = (
             brier_score_loss(y[1000:], model.predict_proba(X[1000:])[:, 1])
@@ -133,7 +133,7 @@ def test_probabilities_are_as_good_as_scikit_learns():
 
 def test_there_is_no_predict_proba_unless_it_was_asked_for():
     X, y = problem(100)
-    clf = FPCClassifier(2).fit(X, y)
+    clf = paper_classifier(2).fit(X, y)
     assert not hasattr(clf, "predict_proba") and not hasattr(clf, "calibrator_")
     clf.calibration = "sigmoid"
     with pytest.raises(NotFittedError, match="calibration was set after fit"):
@@ -149,9 +149,9 @@ def test_wrong_calibration():
     X, y = problem(60)
     for value in ("platt", True, 1):
         with pytest.raises(ValueError, match="calibration must be one of 'sigmoid', 'isotonic'"):
-            FPCClassifier(calibration=value).fit(X, y)
+            paper_classifier(calibration=value).fit(X, y)
     with pytest.raises(ValueError, match="warm_start=True cannot go with calibration"):
-        FPCClassifier(calibration="sigmoid", warm_start=True).fit(X, y)
+        paper_classifier(calibration="sigmoid", warm_start=True).fit(X, y)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -159,7 +159,7 @@ def test_wrong_calibration():
 def test_calibration_is_the_same_bit_for_bit_for_any_number_of_threads(dtype):
     X, y = problem(60_000, 3)
     X = X.astype(dtype)
-    clf = FPCClassifier(3, 20, max_iter=2, calibration="isotonic", random_state=0)
+    clf = paper_classifier(3, 20, max_iter=2, calibration="isotonic", random_state=0)
     one = clone(clf).set_params(n_jobs=1).fit(X, y)
     two = clone(clf).set_params(n_jobs=2).fit(X, y)
     np.testing.assert_array_equal(one.coef_, two.coef_)
@@ -169,7 +169,7 @@ def test_calibration_is_the_same_bit_for_bit_for_any_number_of_threads(dtype):
 
 def test_the_model_does_not_depend_on_the_memory_limit():
     X, y = problem(6000)
-    clf = FPCClassifier(3, calibration="sigmoid", max_iter=3, tol=1e-300, random_state=0)
+    clf = paper_classifier(3, calibration="sigmoid", max_iter=3, tol=1e-300, random_state=0)
     free = clone(clf).fit(X, y)
     shape = Shape(6000, 3, 20, 1, 8, False, False, 0, fold_parts=5, problems=6, calibrated=True)
     least = peak_bytes(shape, Execution(1, 1, spill=True))
@@ -183,7 +183,7 @@ def test_the_model_does_not_depend_on_the_memory_limit():
 def test_sparse_rows_and_pickles():
     X, y = problem()
     X = X * (np.random.default_rng(0).random(X.shape) < 0.5)
-    clf = FPCClassifier(2, 8, rho=1e-4, calibration="sigmoid", random_state=0)
+    clf = paper_classifier(2, 8, rho=1e-4, calibration="sigmoid", random_state=0)
     dense = clone(clf).fit(X, y)
     sparse = clone(clf).fit(sp.csr_array(X), y)
     np.testing.assert_allclose(
@@ -204,7 +204,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_probabilities(
     tmp_path, monkeypatch, save_always, stop_at
 ):
     X, y = problem()
-    clf = FPCClassifier(
+    clf = paper_classifier(
         3, solver="converged", max_iter=6, calibration="sigmoid", random_state=0, n_jobs=1
     )
     expected = quiet_fit(clone(clf), X, y).predict_proba(X)
@@ -229,7 +229,7 @@ def test_an_interrupted_fit_goes_on_to_the_same_probabilities(
 @pytest.mark.parametrize("calibration", [None, "sigmoid"])
 def test_a_finished_fit_is_found_again_with_all_its_iterations(tmp_path, calibration):
     X, y = problem(100)
-    clf = FPCClassifier(2, tol=0, calibration=calibration, random_state=0, checkpoint=tmp_path)
+    clf = paper_classifier(2, tol=0, calibration=calibration, random_state=0, checkpoint=tmp_path)
     first = clone(clf).fit(X, y)
     again = clone(clf).fit(X, y)
     np.testing.assert_array_equal(first.coef_, again.coef_)
@@ -247,7 +247,9 @@ def test_ctrl_c_calibrates_what_there_is(monkeypatch):
         return original(self, *arguments)
 
     monkeypatch.setattr(LocalEngine, "sweep", pressed)
-    clf = FPCClassifier(3, solver="converged", max_iter=50, calibration="sigmoid", random_state=0)
+    clf = paper_classifier(
+        3, solver="converged", max_iter=50, calibration="sigmoid", random_state=0
+    )
     with pytest.warns(ConvergenceWarning, match="interrupted after 4 iterations"):
         clf.fit(X, y)
     assert clf.status_ == "interrupted"
@@ -259,14 +261,14 @@ def test_rare_classes_are_calibrated_with_what_there_is():
     for count in (1, 2, 4):
         labels = np.append(np.zeros(60 - count, dtype=int), np.ones(count, dtype=int))
         for kind in ("sigmoid", "isotonic"):
-            p = FPCClassifier(1, calibration=kind).fit(X, labels).predict_proba(X)
+            p = paper_classifier(1, calibration=kind).fit(X, labels).predict_proba(X)
             assert np.isfinite(p).all() and p[:, 1].mean() < 0.3
 
 
 @pytest.mark.parametrize("solver", ["paper", "converged"])
 def test_one_row_of_each_class(solver):
     X = np.array([[0.1], [0.5], [0.9]])
-    clf = FPCClassifier(1, solver=solver, calibration="sigmoid")
+    clf = paper_classifier(1, solver=solver, calibration="sigmoid")
     message = ""
     try:
         assert np.isfinite(quiet_fit(clf, X, [0, 1, 2]).predict_proba(X)).all()
@@ -282,7 +284,9 @@ def test_a_callback_stops_the_folds_too(monkeypatch):
     X, y = problem()
     original, calls = LocalEngine.sweep, []
     monkeypatch.setattr(LocalEngine, "sweep", lambda *a: calls.append(1) or original(*a))
-    clf = FPCClassifier(2, solver="converged", max_iter=50, calibration="sigmoid", random_state=0)
+    clf = paper_classifier(
+        2, solver="converged", max_iter=50, calibration="sigmoid", random_state=0
+    )
     clf.set_callbacks(Recorder(stop_after=2)).fit(X, y)
     assert clf.status_ == "callback" and clf.n_iter_ == 2
     assert len(calls) <= 3
@@ -290,8 +294,8 @@ def test_a_callback_stops_the_folds_too(monkeypatch):
 
 def test_the_forecast_counts_the_pass_for_scores():
     X, y = problem(100)
-    plain = FPCClassifier(2).plan(X, y)
-    assert FPCClassifier(2, calibration="sigmoid").plan(X, y).passes == plain.passes + 1
+    plain = paper_classifier(2).plan(X, y)
+    assert paper_classifier(2, calibration="sigmoid").plan(X, y).passes == plain.passes + 1
 
 
 WEIGHTS = "repeated rows fall into other folds than a row of more weight, so calibrators differ"
@@ -306,7 +310,7 @@ FAILURES = {
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # scikit-learn's own deprecations
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
-    [FPCClassifier(calibration="sigmoid")], expected_failed_checks=lambda _: FAILURES
+    [paper_classifier(calibration="sigmoid")], expected_failed_checks=lambda _: FAILURES
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

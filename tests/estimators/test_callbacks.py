@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from polysift import FPCClassifier, FPCClassifierCV
-from problems import noisy_problem
+from polysift import FPCClassifierCV
+from problems import noisy_problem, paper_classifier
 from recording import Recorder
 
 callback = pytest.importorskip(
@@ -16,17 +16,17 @@ X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
 
 def test_callbacks_see_each_iteration_and_may_stop():
     recorder = Recorder()
-    FPCClassifier(3, max_iter=4, tol=1e-300).set_callbacks(recorder).fit(X, Y)
+    paper_classifier(3, max_iter=4, tol=1e-300).set_callbacks(recorder).fit(X, Y)
     assert recorder.ended == ["iteration"] * 4 + ["fit"]
     assert sorted(recorder.begun) == sorted(recorder.ended)
     for settings in ({"max_iter": 5}, {"max_iter": 3, "tol": 0}):
         balanced = Recorder()
-        FPCClassifier(3, **settings).set_callbacks(balanced).fit(X, Y)
+        paper_classifier(3, **settings).set_callbacks(balanced).fit(X, Y)
         assert sorted(balanced.begun) == sorted(balanced.ended)
     assert recorder.set_up == recorder.torn_down == 1
     assert min(recorder.scores) > 0.6
     stopper = Recorder(stop_after=2)
-    clf = FPCClassifier(3, max_iter=9, tol=1e-300).set_callbacks(stopper).fit(X, Y)
+    clf = paper_classifier(3, max_iter=9, tol=1e-300).set_callbacks(stopper).fit(X, Y)
     assert clf.n_iter_ == 2 and clf.status_ == "callback"
 
 
@@ -34,8 +34,8 @@ def test_scikit_learns_progress_bar_works_alone_and_in_a_search(capsys):
     pytest.importorskip("rich")
     from sklearn.model_selection import GridSearchCV
 
-    FPCClassifier(2).set_callbacks(callback.ProgressBar()).fit(X[:2000], Y[:2000])
-    search = GridSearchCV(FPCClassifier(), {"degree": [1, 2]}, cv=2)
+    paper_classifier(2).set_callbacks(callback.ProgressBar()).fit(X[:2000], Y[:2000])
+    search = GridSearchCV(paper_classifier(), {"degree": [1, 2]}, cv=2)
     search.set_callbacks(callback.ProgressBar()).fit(X[:2000], Y[:2000])
     assert "FPCClassifier" in capsys.readouterr().out
 

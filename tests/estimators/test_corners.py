@@ -8,9 +8,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from polysift import FPCClassifier, PolynomialKernelMap
+from polysift import PolynomialKernelMap
 from polysift.datasets import make_bayes_curve
-from problems import noisy_problem, optional
+from problems import noisy_problem, optional, paper_classifier
 
 pd = optional("pandas")
 
@@ -27,21 +27,21 @@ def quiet():
 def test_scores_do_not_depend_on_how_rows_are_stored(quiet):
     A, b = make_bayes_curve(4000, random_state=0)
     A = A.astype(np.float32)
-    clf = FPCClassifier(6, solver="converged", random_state=0).fit(A.astype(float), b)
+    clf = paper_classifier(6, solver="converged", random_state=0).fit(A.astype(float), b)
     np.testing.assert_array_equal(clf.decision_function(A), clf.decision_function(A.astype(float)))
 
 
 def test_float32_does_not_fit_the_rounding_noise(quiet):
     A, b = noisy_problem(np.random.default_rng(0), 1000, 3, 0.1)
-    make = FPCClassifier(10, solver="converged", max_iter=2000, tol=1e-300, random_state=0)
+    make = paper_classifier(10, solver="converged", max_iter=2000, tol=1e-300, random_state=0)
     objective = make.fit(A.astype(np.float32), b).history_["objective"]
     assert objective[-1] <= 1.05 * objective.min()
 
 
 def test_features_that_vanish_do_not_hang(quiet):
-    clf = FPCClassifier(1, centers=[[1.0]], scaler=None, solver="converged", max_iter=3)
+    clf = paper_classifier(1, centers=[[1.0]], scaler=None, solver="converged", max_iter=3)
     assert np.isfinite(clf.fit([[-1.0], [-1.0]], [0, 1]).coef_).all()
-    clf = FPCClassifier(solver="converged", max_iter=3)
+    clf = paper_classifier(solver="converged", max_iter=3)
     assert np.isfinite(clf.fit(X, Y, np.full(60, 1e-320)).coef_).all()
 
 
@@ -49,9 +49,9 @@ def test_features_that_vanish_do_not_hang(quiet):
 def test_rows_of_weight_zero_may_overflow(far):
     rows, labels = np.vstack([X, [[far, 0, 0]]]), np.append(Y, 1)
     with np.errstate(over="ignore", invalid="ignore"):
-        clf = FPCClassifier(scaler=None, random_state=0)
+        clf = paper_classifier(scaler=None, random_state=0)
         clf.fit(rows, labels, np.append(np.ones(60), 0))
-    expected = FPCClassifier(scaler=None, random_state=0).fit(X, Y)
+    expected = paper_classifier(scaler=None, random_state=0).fit(X, Y)
     np.testing.assert_allclose(clf.decision_function(X), expected.decision_function(X), atol=1e-8)
     assert np.isfinite(clf.history_["h_norm_difference"]).all()
 
@@ -67,7 +67,7 @@ def test_sparse_statistics_of_a_full_column_far_from_zero(rng):
 
 
 def test_rows_that_overflow_at_prediction_are_named():
-    clf = FPCClassifier(scaler=None).fit(X, Y)
+    clf = paper_classifier(scaler=None).fit(X, Y)
     far = np.vstack([X[:4], [[1e120, 0, 0]]])
     with pytest.raises(ValueError, match="overflows float64 in row 4"):
         clf.decision_function(far)
@@ -91,17 +91,17 @@ def test_wide_sparse_rows_stay_sparse_until_the_end():
 
 
 def test_many_classes_do_not_warn(rng):
-    clf = FPCClassifier(2).fit(rng.random((3000, 2)), rng.integers(0, 60, 3000))
+    clf = paper_classifier(2).fit(rng.random((3000, 2)), rng.integers(0, 60, 3000))
     assert len(clf.classes_) == 60
 
 
 def test_continuous_labels_are_refused(rng):
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
-        FPCClassifier().fit(X, rng.random(60))
+        paper_classifier().fit(X, rng.random(60))
 
 
 def test_converged_with_tolerance_zero_has_a_full_history():
-    clf = FPCClassifier(2, solver="converged", tol=0, max_iter=5)
+    clf = paper_classifier(2, solver="converged", tol=0, max_iter=5)
     with pytest.warns(ConvergenceWarning, match=r"primal residual of \d"):
         clf.fit(X, Y)
     assert np.isfinite(clf.history_["objective"]).all()
@@ -109,7 +109,7 @@ def test_converged_with_tolerance_zero_has_a_full_history():
 
 def test_a_failed_fit_of_another_width_leaves_the_old_model():
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
-    clf = FPCClassifier().fit(frame, Y)
+    clf = paper_classifier().fit(frame, Y)
     with pytest.raises(ValueError, match="no column to learn from"):
         clf.fit(np.full((20, 5), np.nan), np.arange(20) % 2)
     assert clf.n_features_in_ == 3 and clf.feature_names_in_.tolist() == ["a", "b", "c"]
@@ -117,14 +117,14 @@ def test_a_failed_fit_of_another_width_leaves_the_old_model():
 
 
 def test_warm_start_notices_other_centers():
-    clf = FPCClassifier(2, centers=X[:6], warm_start=True).fit(X, Y)
+    clf = paper_classifier(2, centers=X[:6], warm_start=True).fit(X, Y)
     with pytest.raises(ValueError, match="goes on with centers="):
         clf.set_params(centers=X[10:13]).fit(X, Y)
 
 
 def test_text_in_a_list_is_a_category():
     rows = [[*row, "tall" if label > 0 else "short"] for row, label in zip(X, Y, strict=True)]
-    clf = FPCClassifier(random_state=0).fit(rows, Y)
+    clf = paper_classifier(random_state=0).fit(rows, Y)
     assert clf.column_kinds_.tolist() == ["number"] * 3 + ["category"]
     assert clf.score(rows, Y) == 1.0
 
@@ -133,7 +133,7 @@ def test_cells_that_are_no_values():
     rows = X.astype(object)
     rows[3, 1] = {"a": 1}
     with pytest.raises(TypeError, match="of type dict is no value of a table"):
-        FPCClassifier().fit(rows, Y)
+        paper_classifier().fit(rows, Y)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_cells_that_are_no_values():
 )
 def test_labels_of_unusual_types(labels):
     y = labels[(Y > 0).astype(int)]
-    clf = FPCClassifier(2).fit(X, np.asarray(y) if isinstance(labels, np.ndarray) else list(y))
+    clf = paper_classifier(2).fit(X, np.asarray(y) if isinstance(labels, np.ndarray) else list(y))
     assert set(clf.predict(X)) <= set(labels)
 
 
@@ -156,18 +156,18 @@ def test_missing_labels_are_named(missing):
     y = np.array(["a", "b"], dtype=object)[(Y > 0).astype(int)]
     y[7] = missing
     with pytest.raises(ValueError, match="missing value, first in row 7"):
-        FPCClassifier().fit(X, y)
+        paper_classifier().fit(X, y)
 
 
 def test_labels_that_have_no_order():
     y = np.array([1, "a"], dtype=object)[(Y > 0).astype(int)]
     with pytest.raises(ValueError, match=r"different types \(int, str\)"):
-        FPCClassifier().fit(X, y)
+        paper_classifier().fit(X, y)
 
 
 def test_class_weight_may_name_an_absent_class():
-    extra = FPCClassifier(class_weight={-1: 1.0, 1: 2.0, 7: 5.0}, random_state=0).fit(X, Y)
-    plain = FPCClassifier(class_weight={-1: 1.0, 1: 2.0}, random_state=0).fit(X, Y)
+    extra = paper_classifier(class_weight={-1: 1.0, 1: 2.0, 7: 5.0}, random_state=0).fit(X, Y)
+    plain = paper_classifier(class_weight={-1: 1.0, 1: 2.0}, random_state=0).fit(X, Y)
     np.testing.assert_array_equal(extra.coef_, plain.coef_)
 
 
@@ -182,24 +182,24 @@ def test_class_weight_may_name_an_absent_class():
 )
 def test_odd_parameters(parameters, message):
     with pytest.raises(ValueError, match=message):
-        FPCClassifier(**parameters).fit(X, Y)
+        paper_classifier(**parameters).fit(X, Y)
 
 
 def test_odd_inputs():
     dates = np.arange(120).reshape(60, 2).astype("datetime64[D]")
-    assert FPCClassifier().fit(dates, Y).column_kinds_.tolist() == ["date", "date"]
+    assert paper_classifier().fit(dates, Y).column_kinds_.tolist() == ["date", "date"]
     with pytest.raises(ValueError, match="0 feature"):
-        FPCClassifier().fit(pd.DataFrame(index=range(60)), Y)
-    scalar = FPCClassifier(random_state=0).fit(X, Y, sample_weight=2.0)
-    full = FPCClassifier(random_state=0).fit(X, Y, sample_weight=np.full(60, 2.0))
+        paper_classifier().fit(pd.DataFrame(index=range(60)), Y)
+    scalar = paper_classifier(random_state=0).fit(X, Y, sample_weight=2.0)
+    full = paper_classifier(random_state=0).fit(X, Y, sample_weight=np.full(60, 2.0))
     np.testing.assert_array_equal(scalar.coef_, full.coef_)
 
 
 @pytest.mark.parametrize("scaler", ["standard", "quantile"])
 def test_class_weight_does_not_move_the_scaler(scaler):
     """Labels enter the loss, never the features."""
-    plain = FPCClassifier(2, scaler=scaler, random_state=0).fit(X, Y)
-    weighted = FPCClassifier(2, scaler=scaler, random_state=0, class_weight={1: 9.0}).fit(X, Y)
+    plain = paper_classifier(2, scaler=scaler, random_state=0).fit(X, Y)
+    weighted = paper_classifier(2, scaler=scaler, random_state=0, class_weight={1: 9.0}).fit(X, Y)
     np.testing.assert_array_equal(weighted.centers_, plain.centers_)
     for name, value in plain.scaler_.items():
         np.testing.assert_array_equal(weighted.scaler_[name], value)

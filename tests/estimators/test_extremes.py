@@ -10,7 +10,8 @@ import pytest
 from scipy.linalg import LinAlgWarning
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 
-from polysift import FeatureOverflowError, FPCClassifier, FPCClassifierCV, PolynomialKernelMap
+from polysift import FeatureOverflowError, FPCClassifierCV, PolynomialKernelMap
+from problems import paper_classifier
 
 ROWS = 60
 RNG = np.random.default_rng(0)
@@ -70,7 +71,7 @@ def quiet():
 
 def try_fit(X, y=Y, weights=None, **params):
     """Fit and predict; return whether the numbers were small enough."""
-    model = FPCClassifier(**({"n_centers": 6, "random_state": 0, "n_jobs": 1} | params))
+    model = paper_classifier(**({"n_centers": 6, "random_state": 0, "n_jobs": 1} | params))
     try:
         model.fit(X, y, weights)
     except FeatureOverflowError:
@@ -155,18 +156,18 @@ def test_a_search_over_extremes(params):
 )
 def test_parameters_beyond_are_refused_by_name(params, words):
     with pytest.raises(ValueError, match=words):
-        FPCClassifier(**params).fit(BASE, Y)
+        paper_classifier(**params).fit(BASE, Y)
 
 
 def test_an_overflow_is_one_error_wherever_it_happens():
     assert issubclass(FeatureOverflowError, ValueError)
     assert issubclass(FeatureOverflowError, FloatingPointError)
-    model = FPCClassifier(2, scaler=None, random_state=0).fit(BASE, Y)
+    model = paper_classifier(2, scaler=None, random_state=0).fit(BASE, Y)
     with pytest.raises(FeatureOverflowError, match="row 0"):
         model.predict([[1e200, 1e200]])
     with pytest.raises(FeatureOverflowError, match="Rescale that column"):
         model.fit(BASE * 1e200, Y)
     with pytest.raises(FeatureOverflowError, match="degree=50 overflows"):
-        FPCClassifier(50, scaler=None).fit(BASE * 1e9, Y)
+        paper_classifier(50, scaler=None).fit(BASE * 1e9, Y)
     with pytest.raises(FeatureOverflowError, match="overflows. Lower rho"):
-        FPCClassifier(1, scaler=None, rho=1e100).fit(BASE * 1e70, Y)
+        paper_classifier(1, scaler=None, rho=1e100).fit(BASE * 1e70, Y)

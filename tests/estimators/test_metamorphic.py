@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from polysift import FPCClassifier, FPCClassifierCV, PolynomialKernelMap, open_data
-from problems import noisy_problem
+from polysift import FPCClassifierCV, PolynomialKernelMap, open_data
+from problems import noisy_problem, paper_classifier
 
 ROWS = 400
 TOLERANCE = 2e-5  # of scores, which are of the order of 1
@@ -46,7 +46,7 @@ def rows(seed):
 
 def fitted(solver, scaler, X, y, weights=None, **more):
     params = {"n_centers": 8, "centers": "random", "random_state": 0, "n_jobs": 1, "rho": 1e-6}
-    model = FPCClassifier(2, scaler=scaler, **(params | SOLVERS[solver] | more))
+    model = paper_classifier(2, scaler=scaler, **(params | SOLVERS[solver] | more))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return model.fit(X, y, weights)

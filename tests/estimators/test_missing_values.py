@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from mixed_tables import mixed_table
-from polysift import FPCClassifier, FPCClassifierCV, PolynomialKernelMap, open_data
+from polysift import FPCClassifierCV, PolynomialKernelMap, open_data
 from polysift.features.tables import stored_scaler
-from problems import noisy_problem, optional
+from problems import noisy_problem, optional, paper_classifier
 
 pd = optional("pandas")
 
@@ -39,7 +39,7 @@ def told(call, *names):
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_mean_of_the_centers_stands_for_a_missing_value(problem, scaler, dtype):
     X, y, holes = problem
-    clf = FPCClassifier(2, scaler=scaler, random_state=0).fit(X.astype(dtype), y)
+    clf = paper_classifier(2, scaler=scaler, random_state=0).fit(X.astype(dtype), y)
     scores, place = told(lambda: clf.decision_function(holes.astype(dtype)), "column 1", "column 2")
     assert place == __file__
     z = stored_scaler(clf.scaler_).transform(holes.astype(dtype).astype(float))
@@ -58,7 +58,7 @@ def test_every_way_to_predict_warns_once(problem, tmp_path):
     names = [f"column {name!r}" for name in "bc"]
     frame = pd.DataFrame(X, columns=list("abcd"))
     rows = pd.DataFrame(holes, columns=list("abcd"))
-    clf = FPCClassifier(2, calibration="sigmoid", random_state=0).fit(frame, y)
+    clf = paper_classifier(2, calibration="sigmoid", random_state=0).fit(frame, y)
     search = FPCClassifierCV(
         degrees=2, n_centers=5, rhos=None, solvers="paper", cv=2, random_state=0
     ).fit(frame, y)
@@ -82,7 +82,7 @@ def test_every_way_to_predict_warns_once(problem, tmp_path):
 
 def test_rows_of_many_shards_are_told_of_together(problem):
     X, y, _ = problem
-    clf = FPCClassifier(2, n_jobs=2, random_state=0).fit(X, y)
+    clf = paper_classifier(2, n_jobs=2, random_state=0).fit(X, y)
     rows = np.tile(X, (500, 1))
     rows[-1, 3] = rows[0, 0] = np.nan
     scores, _ = told(lambda: clf.decision_function(rows), "column 0", "column 3")
@@ -91,14 +91,14 @@ def test_rows_of_many_shards_are_told_of_together(problem):
 
 def test_many_columns_are_counted(rng):
     X, y = noisy_problem(rng, 300, 9)
-    clf = FPCClassifier(1, random_state=0).fit(X, y)
+    clf = paper_classifier(1, random_state=0).fit(X, y)
     with pytest.warns(UserWarning, match="column 0, column 1, column 2, column 3, column 4 and 4"):
         clf.predict(np.full((2, 9), np.nan))
 
 
 def test_what_training_rows_lacked_is_no_news():
     frame, y = mixed_table()
-    clf = FPCClassifier(2, 20, max_levels=20, random_state=0).fit(frame, y)
+    clf = paper_classifier(2, 20, max_levels=20, random_state=0).fit(frame, y)
     rows = frame.head(10).assign(age=np.nan, city=None, row="", unit=None)
     clf.predict(rows)  # warnings are errors
     told(lambda: clf.predict(rows.assign(street="?")), "column 'street'")
@@ -106,6 +106,6 @@ def test_what_training_rows_lacked_is_no_news():
 
 def test_sparse_rows_lack_nothing(problem):
     X, y, holes = problem
-    clf = FPCClassifier(3, random_state=0).fit(X, y)
+    clf = paper_classifier(3, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="Input X contains NaN in column 1"):
         clf.predict(sp.csr_array(holes))

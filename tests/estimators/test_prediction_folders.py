@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from clusters import Shaky
-from polysift import FPCClassifier, FPCClassifierCV, RayCluster, load, open_data, save
+from polysift import FPCClassifierCV, RayCluster, load, open_data, save
 from polysift.cluster.backend import ClusterBackend
 from polysift.cluster.tasks import process_partition
 from polysift.data.source import ArraySource
@@ -30,6 +30,7 @@ from polysift.estimators.fitted import feature_map_of
 from polysift.estimators.prediction_files import FolderTask, is_folder, open_file, write_error
 from polysift.runtime.outputs import check_output_folder, part_name, replacing, replacing_folder
 from polysift.runtime.progress import Monitor, OutOfTime
+from problems import paper_classifier
 
 M, SHARDS = 30_000, 15
 
@@ -43,7 +44,7 @@ def rows():
 def clf(rows):
     """Return a model of two classes, with probabilities."""
     y = np.where(rows[:, 0] * rows[:, 1] > 0.3 * rows[:, 2], "yes", "no")
-    clf = FPCClassifier(2, calibration="sigmoid", random_state=0)
+    clf = paper_classifier(2, calibration="sigmoid", random_state=0)
     return clf.fit(rows, y)
 
 
@@ -69,7 +70,7 @@ def content(folder):
 
 def using(clf, **parameters):
     """Return a model with other parameters; the coefficients are shared."""
-    other = FPCClassifier(**clf.get_params()).set_params(**parameters)
+    other = paper_classifier(**clf.get_params()).set_params(**parameters)
     vars(other).update({k: v for k, v in vars(clf).items() if k.endswith("_")})
     return other
 
@@ -429,10 +430,10 @@ class TestAnEngineOfOnesOwn:
 
     def test_it_fits_and_predicts(self, rows, tmp_path):
         y, engine = rows[:, 0] > 0.4, Opening(Halves())
-        model = FPCClassifier(2, random_state=0, engine=engine).fit(rows, y)
+        model = paper_classifier(2, random_state=0, engine=engine).fit(rows, y)
         model.predict_to(rows, tmp_path / "out")
         assert engine.opened == 2 and engine.backend.calls[0] == "survey"
-        local = FPCClassifier(2, random_state=0).fit(rows, y)
+        local = paper_classifier(2, random_state=0).fit(rows, y)
         np.testing.assert_array_equal(model.coef_, local.coef_)
         local.predict_to(rows, tmp_path / "expected")
         assert content(tmp_path / "out") == content(tmp_path / "expected")

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.linalg import LinAlgWarning
 
-from polysift import FPCClassifier, FPCClassifierCV
+from polysift import FPCClassifierCV
 from polysift.features.scalers import scaler_from_dict
-from problems import load_real, three_parts
+from problems import load_real, paper_classifier, three_parts
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning"),
@@ -22,7 +22,7 @@ def musk_accuracy(degree, seeds, dtype=np.float64):
     accuracy = []
     for seed in seeds:
         train, _, test = three_parts(len(y), seed)
-        clf = FPCClassifier(degree, 1500, centers="random", random_state=seed)
+        clf = paper_classifier(degree, 1500, centers="random", random_state=seed)
         clf.fit(X[train].astype(dtype), y[train])
         accuracy.append(clf.score(X[test].astype(dtype), y[test]))
     return 100 * np.mean(accuracy)
@@ -46,7 +46,7 @@ def tuned_accuracy(name, seeds, degrees):
         for scaler, degree, solver in product(
             ("minmax", "standard", "quantile"), degrees, ("paper", "converged")
         ):
-            clf = FPCClassifier(degree, 300, scaler=scaler, solver=solver, random_state=0)
+            clf = paper_classifier(degree, 300, scaler=scaler, solver=solver, random_state=0)
             clf.fit(X[train], y[train])
             found = clf.score(X[validation], y[validation]), clf.score(X[test], y[test])
             best = max(best, found, key=lambda pair: pair[0])
@@ -75,7 +75,7 @@ def test_the_papers_formula_breaks_where_ours_does_not():
     m = len(train)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        clf = FPCClassifier(4, m, centers="random", random_state=0).fit(X[train], y[train])
+        clf = paper_classifier(4, m, centers="random", random_state=0).fit(X[train], y[train])
     assert [w.category for w in caught] == [LinAlgWarning]
     A = (1 + scaler_from_dict(clf.scaler_).transform(X[train]) @ clf.centers_.T) ** 4
     with pytest.raises(np.linalg.LinAlgError):

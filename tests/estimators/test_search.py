@@ -30,7 +30,7 @@ from polysift.engine.local import LocalEngine
 from polysift.features.scalers import SCALERS, MinMaxScaler
 from polysift.runtime import progress
 from polysift.selection import search as selection_search
-from problems import optional
+from problems import optional, paper_classifier
 from searching import (
     QUICK,
     fold_scores,
@@ -46,7 +46,7 @@ pl = optional("polars")
 
 
 def grid_search(X, y, grid, cv, **fixed):
-    search = GridSearchCV(FPCClassifier(**fixed), grid, cv=cv, scoring=margin, refit=False)
+    search = GridSearchCV(paper_classifier(**fixed), grid, cv=cv, scoring=margin, refit=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return search.fit(X, y).cv_results_
@@ -159,7 +159,7 @@ def plain_scores(results, X, y, splits, score, weights=None, **fixed):
         for params in results["params"]:
             row = []
             for train, test in splits:
-                clf = FPCClassifier(**params | fixed)
+                clf = paper_classifier(**params | fixed)
                 clf.fit(X[train], y[train], None if weights is None else weights[train])
                 row.append((score(clf, test), clf.n_iter_))
             scores.append([value for value, _ in row])
@@ -432,7 +432,7 @@ def test_every_candidate_of_given_centers_is_a_classifiers_parameters():
     X, y = problem(200)
     search = on_given_centers(solvers="paper").fit(X, y)
     params = search.cv_results_["params"][0]
-    clf = FPCClassifier(**params).fit(X, y)
+    clf = paper_classifier(**params).fit(X, y)
     assert (clf.degree_, clf.n_centers_) == (params["degree"], params["n_centers"])
 
 

@@ -6,6 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polysift import FPCClassifier, PolynomialKernelMap
+from problems import paper_classifier
 
 pytestmark = [
     # The checks fit tiny and odd data on purpose; what the estimator then says is tested elsewhere.
@@ -18,7 +19,12 @@ pytestmark = [
 
 
 @parametrize_with_checks(
-    [FPCClassifier(), FPCClassifier(solver="converged"), PolynomialKernelMap()]
+    [
+        FPCClassifier(),
+        paper_classifier(),
+        paper_classifier(solver="converged"),
+        PolynomialKernelMap(),
+    ]
 )
 def test_scikit_learn(estimator, check):
     check(estimator)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from polysift import FPCClassifier, FPCClassifierCV, PolynomialKernelMap, open_data
+from polysift import FPCClassifierCV, PolynomialKernelMap, open_data
 from polysift.features.tables import stored_scaler
-from problems import optional
+from problems import optional, paper_classifier
 
 pd, pl, pa = optional("pandas"), optional("polars"), optional("pyarrow")
 pytestmark = pytest.mark.needs("pandas")
@@ -60,7 +60,7 @@ KINDS = {
 
 
 def classifier(**params):
-    return FPCClassifier(**({"random_state": 0, "n_centers": 60} | params))
+    return paper_classifier(**({"random_state": 0, "n_centers": 60} | params))
 
 
 def same_model(one, other):

@@ -5,8 +5,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from oracles import kernel
-from polysift import FPCClassifier, PolynomialKernelMap
-from problems import noisy_problem, optional
+from polysift import PolynomialKernelMap
+from problems import noisy_problem, optional, paper_classifier
 
 pd = optional("pandas")
 
@@ -46,7 +46,7 @@ def test_any_linear_model_can_sit_on_it(rng):
 
 def test_it_is_the_map_of_the_classifier(rng):
     X, y = noisy_problem(rng, 500, 3)
-    clf = FPCClassifier(2, 7, scaler="quantile", random_state=3).fit(X, y)
+    clf = paper_classifier(2, 7, scaler="quantile", random_state=3).fit(X, y)
     model = PolynomialKernelMap(2, 7, scaler="quantile", random_state=3).fit(X)
     np.testing.assert_array_equal(clf.centers_, model.centers_)
     scores = model.transform(X) @ clf.coef_[0]

@@ -12,25 +12,25 @@ from sklearn.metrics import roc_auc_score
 
 from clusters import Shaky
 from oracles import kernel, lemma_1
-from polysift import FeatureOverflowError, FPCClassifier, FPCClassifierCV, open_data
+from polysift import FeatureOverflowError, FPCClassifierCV, open_data
 from polysift.cluster.backend import ClusterBackend
 from polysift.datasets import make_bayes_curve
-from problems import noisy_problem
+from problems import noisy_problem, paper_classifier
 
 ROWS = 3000
 FACTORS = [1 / ROWS, 1e-8, 1e-300, 1e-310, 1e5 / 3, 1e300]
 
 MODELS = {
-    "paper": FPCClassifier(3),
-    "standard": FPCClassifier(3, scaler="standard"),
-    "quantile": FPCClassifier(3, scaler="quantile"),
-    "converged": FPCClassifier(3, solver="converged", max_iter=20, tol=0),
-    "newton": FPCClassifier(2, solver="newton", max_iter=10, tol=0),
-    "sampled": FPCClassifier(2, gram="sampled"),
-    "balanced": FPCClassifier(3, class_weight="balanced"),
-    "classes": FPCClassifier(3, class_weight={-1: 0.3}),
-    "sigmoid": FPCClassifier(3, calibration="sigmoid"),
-    "isotonic": FPCClassifier(3, calibration="isotonic"),
+    "paper": paper_classifier(3),
+    "standard": paper_classifier(3, scaler="standard"),
+    "quantile": paper_classifier(3, scaler="quantile"),
+    "converged": paper_classifier(3, solver="converged", max_iter=20, tol=0),
+    "newton": paper_classifier(2, solver="newton", max_iter=10, tol=0),
+    "sampled": paper_classifier(2, gram="sampled"),
+    "balanced": paper_classifier(3, class_weight="balanced"),
+    "classes": paper_classifier(3, class_weight={-1: 0.3}),
+    "sigmoid": paper_classifier(3, calibration="sigmoid"),
+    "isotonic": paper_classifier(3, calibration="isotonic"),
 }
 
 
@@ -78,7 +78,7 @@ def test_a_constant_factor_changes_nothing_but_rounding(rows, name):
 def test_a_start_on_a_subsample_takes_relative_weights():
     rng = np.random.default_rng(2)
     X, y = noisy_problem(rng, 40_000, 2)
-    weights, model = rng.uniform(0.2, 3.0, len(y)), FPCClassifier(2, solver="newton", max_iter=3)
+    weights, model = rng.uniform(0.2, 3.0, len(y)), paper_classifier(2, solver="newton", max_iter=3)
     one, other = (fitted(model, X, y, weights * factor) for factor in (1.0, 1e-9))
     assert one.n_iter_ == other.n_iter_
     scores = (clf.decision_function(X) for clf in (one, other))
@@ -88,7 +88,7 @@ def test_a_start_on_a_subsample_takes_relative_weights():
 @pytest.mark.parametrize("constant", [1 / ROWS, 1e-8, 0.5, 1e-320, 1e300])
 def test_constant_weights_are_no_weights(constant):
     X, y = make_bayes_curve(ROWS, noise=0.1, random_state=0)
-    model = FPCClassifier(5, random_state=0)
+    model = paper_classifier(5, random_state=0)
     plain = model.fit(X, y).decision_function(X)
     weighted = model.fit(X, y, np.full(ROWS, constant)).decision_function(X)
     np.testing.assert_allclose(weighted, plain, rtol=1e-6, atol=1e-6)
@@ -131,9 +131,9 @@ def test_beta_makes_other_weights_absolute():
         v = lemma_1(y, A @ u + q, total)
         q = q + A @ u - v
     given = {"centers": C, "scaler": None, "tol": 0}
-    absolute = FPCClassifier(2, beta=weights.mean(), **given).fit(X, y, weights)
+    absolute = paper_classifier(2, beta=weights.mean(), **given).fit(X, y, weights)
     np.testing.assert_allclose(absolute.coef_[0], u, rtol=1e-8)
-    relative = FPCClassifier(2, **given).fit(X, y, weights)
+    relative = paper_classifier(2, **given).fit(X, y, weights)
     assert not np.allclose(relative.coef_[0], u, rtol=1e-2)
 
 
@@ -143,7 +143,7 @@ def test_balanced_classes_weigh_the_same_with_any_weights(rows):
     for own, mean in ((weights, weights.mean()), (np.ceil(weights), 1.0), (np.ones(ROWS), 1.0)):
         counts = np.bincount(positive, own)
         each = own / mean * (counts.sum() / 2 / counts)[positive]
-        by_hand = FPCClassifier(3, beta=each.mean())  # as absolute weights
+        by_hand = paper_classifier(3, beta=each.mean())  # as absolute weights
         found = fitted(MODELS["balanced"], X, y, own).decision_function(X)
         expected = fitted(by_hand, X, y, each).decision_function(X)
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
@@ -160,7 +160,7 @@ def test_files_threads_and_workers_divide_by_the_same_bits(tmp_path):
     for name, lo, hi in (("1", 0, 13), ("2", 13, 30_001), ("3", 30_001, 40_000)):
         frame[lo:hi].to_parquet(tmp_path / f"{name}.parquet")
     source = open_data(str(tmp_path / "*.parquet"), target="y", weight="w")
-    model = FPCClassifier(2, random_state=0, n_jobs=1)
+    model = paper_classifier(2, random_state=0, n_jobs=1)
     expected = model.fit(frame[["a", "b"]], y, weights).coef_
     workers = Opening(ClusterBackend(Shaky(seed=1)))
     for more in ({"n_jobs": 2}, {"memory_limit": "40MB"}, {"engine": workers}):
@@ -197,11 +197,11 @@ def test_folds_divide_by_the_mean_of_the_whole_table(rows):
         random_state=0,
     ).fit(X, y, weights)
     ratio = weights[first].mean() / weights.mean()
-    alone = FPCClassifier(2, beta=ratio, **given).fit(X[first], y[first], weights[first])
+    alone = paper_classifier(2, beta=ratio, **given).fit(X[first], y[first], weights[first])
     test = X[~first], y[~first], weights[~first]
     expected = roc_auc_score(test[1], alone.decision_function(test[0]), sample_weight=test[2])
     assert search.best_score_ == pytest.approx(expected, rel=1e-9)
-    relative = FPCClassifier(2, **given).fit(X[first], y[first], weights[first])
+    relative = paper_classifier(2, **given).fit(X[first], y[first], weights[first])
     other = roc_auc_score(test[1], relative.decision_function(test[0]), sample_weight=test[2])
     assert other != pytest.approx(expected, rel=1e-5)
 
@@ -210,7 +210,7 @@ def test_weights_that_sum_beyond_float64_are_refused_by_name(rows):
     X, y, _ = rows
     with pytest.raises(FeatureOverflowError, match="sum of sample_weight overflows"):
         fitted(MODELS["paper"], X, y, np.full(ROWS, 1.5e308))
-    heavy = FPCClassifier(3, class_weight={-1: 1e300})
+    heavy = paper_classifier(3, class_weight={-1: 1e300})
     with pytest.raises(ValueError, match=r"class_weight must .* 1e-15 to 1e\+15; got .*1e\+300"):
         fitted(heavy, X, y, None)
     faint = np.where(y > 0, 1e-30, 1.0)

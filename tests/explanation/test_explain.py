@@ -13,14 +13,14 @@ from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 import polysift
-from polysift import Explanation, FPCClassifier, FPCClassifierCV, explain
+from polysift import Explanation, FPCClassifierCV, explain
 from polysift.data.source import ArraySource
 from polysift.explanation.attributions import Attributor, _coin_cumulants
 from polysift.explanation.reference import SAMPLE_ROWS, reference_of
 from polysift.explanation.variances import importance_of
 from polysift.features.monomials import expand, monomial_exponents, monomials, multinomials
 from polysift.features.scalers import AffineScaler, scaler_from_dict
-from problems import noisy_problem, optional
+from problems import noisy_problem, optional, paper_classifier
 
 pd = optional("pandas")
 
@@ -82,19 +82,19 @@ class TestTheExpansionIsTheModel:
     @pytest.mark.parametrize("degree", [1, 3, 6])
     def test_for_each_scaler(self, scaler, degree):
         X, y = rows_and_labels(4)
-        assert_same_polynomial(FPCClassifier(degree, scaler=scaler, random_state=0).fit(X, y), X)
+        assert_same_polynomial(paper_classifier(degree, scaler=scaler, random_state=0).fit(X, y), X)
 
     def test_where_coefficients_cancel(self):
         X, y = rows_and_labels(3, 400)
-        model = FPCClassifier(9, solver="newton", tol=0.1, random_state=0).fit(X, y)
+        model = paper_classifier(9, solver="newton", tol=0.1, random_state=0).fit(X, y)
         assert size_of_scores(model, X).max() > 1e6 * np.abs(model.decision_function(X)).max()
         assert_same_polynomial(model, X)
 
     def test_small_models(self):
         X, y = rows_and_labels(1)
-        assert_same_polynomial(FPCClassifier(5, random_state=0).fit(X, y), X)
+        assert_same_polynomial(paper_classifier(5, random_state=0).fit(X, y), X)
         X, y = rows_and_labels(3)
-        one = FPCClassifier(3, 1, centers="first").fit(X, y)
+        one = paper_classifier(3, 1, centers="first").fit(X, y)
         assert one.n_centers_ == 1
         assert_same_polynomial(one, X)
         assert explain(one).importance.total.tolist() == [[0.0, 0.0, 0.0]], "one center varies not"
@@ -104,7 +104,7 @@ class TestTheExpansionIsTheModel:
         X = sp.random(300, 20, 0.1, format="csr", random_state=0)
         y = np.asarray(X.sum(axis=1)).ravel() > 1
         for scaler in ("minmax", "standard", None):
-            model = FPCClassifier(2, 60, scaler=scaler, random_state=0).fit(X, y)
+            model = paper_classifier(2, 60, scaler=scaler, random_state=0).fit(X, y)
             assert_same_polynomial(model, X)
             assert explain(model, X).attribution == pytest.approx(
                 explain(model, X.toarray()).attribution
@@ -112,7 +112,7 @@ class TestTheExpansionIsTheModel:
 
     def test_more_than_two_classes(self):
         X, y = load_iris(return_X_y=True)
-        model = FPCClassifier(3, random_state=0).fit(X, y)
+        model = paper_classifier(3, random_state=0).fit(X, y)
         assert_same_polynomial(model, X)
         found = explain(model, X)
         assert found.classes == (0, 1, 2)
@@ -125,7 +125,7 @@ class TestTheExpansionIsTheModel:
         X, y = rows_and_labels(3)
         X[:, 1] = 5.0
         for scaler in ("minmax", "standard", "quantile"):
-            model = FPCClassifier(2, scaler=scaler, random_state=0).fit(X.astype("float32"), y)
+            model = paper_classifier(2, scaler=scaler, random_state=0).fit(X.astype("float32"), y)
             assert_same_polynomial(model, X.astype("float32"))
             found = explain(model, X)
             assert found.importance.total[0, 1] == pytest.approx(0, abs=1e-12)
@@ -144,7 +144,7 @@ class TestTheExpansionIsTheModel:
 
     def test_a_later_fit_does_not_change_it(self):
         X, y = rows_and_labels(2)
-        model = FPCClassifier(2, random_state=0).fit(X, y)
+        model = paper_classifier(2, random_state=0).fit(X, y)
         found = explain(model)
         before = found.attributions(X)
         model.set_params(degree=3).fit(X, -y)
@@ -204,7 +204,7 @@ class TestImportance:
 
     def test_an_interaction_comes_first(self):
         X = np.random.default_rng(0).uniform(-1, 1, (4000, 5))
-        model = FPCClassifier(3, scaler=None, random_state=0).fit(X, np.sign(X[:, 0] * X[:, 1]))
+        model = paper_classifier(3, scaler=None, random_state=0).fit(X, np.sign(X[:, 0] * X[:, 1]))
         for found in (explain(model, X), explain(model)):
             pairs = found.pairs()
             assert pairs[0]["pair"] == ("x0", "x1") and len(pairs) == 10
@@ -215,7 +215,7 @@ class TestImportance:
 
     def test_a_single_feature_has_it_all(self):
         X, _ = rows_and_labels(3)
-        model = FPCClassifier(2, random_state=0).fit(X, X[:, 2] > 0.5)
+        model = paper_classifier(2, random_state=0).fit(X, X[:, 2] > 0.5)
         first = explain(model, X).features(1)[0]
         assert first["feature"] == "x2" and first["alone"] > 0.95
 
@@ -224,23 +224,25 @@ class TestImportance:
         a = rng.random(500)
         X = np.c_[a, a + 0.01 * rng.normal(size=500)]
         y = np.sin(6 * a) > 0
-        told = str(explain(FPCClassifier(4, solver="newton", tol=0.1, random_state=0).fit(X, y), X))
+        told = str(
+            explain(paper_classifier(4, solver="newton", tol=0.1, random_state=0).fit(X, y), X)
+        )
         assert "they depend on each other" in told
         X = rng.random((500, 2))
-        model = FPCClassifier(2, random_state=0).fit(X, X.sum(axis=1) > 1)
+        model = paper_classifier(2, random_state=0).fit(X, X.sum(axis=1) > 1)
         assert "depend on each other" not in str(explain(model, X))
 
     def test_many_rows_are_thinned(self, monkeypatch):
         monkeypatch.setattr("polysift.explanation.reference.REFERENCE_ROWS", 3000)
         X, y = rows_and_labels(2, 10_000)
-        found = explain(FPCClassifier(2, random_state=0).fit(X, y), X)
+        found = explain(paper_classifier(2, random_state=0).fit(X, y), X)
         assert found.reference.name == "3,000 of 10,000 rows"
         assert len(found.reference.rows) <= SAMPLE_ROWS
         assert found.baseline == pytest.approx(found.scaled(X).mean(axis=0), abs=0.03)
 
     def test_weights_of_the_reference(self):
         X, y = rows_and_labels(2, 50)
-        model = FPCClassifier(2, random_state=0).fit(X, y)
+        model = paper_classifier(2, random_state=0).fit(X, y)
         weights = np.random.default_rng(0).integers(0, 3, 50)
         weighted = explain(model, X, sample_weight=weights)
         repeated = explain(model, X.repeat(weights, axis=0))
@@ -284,7 +286,7 @@ class TestAttributions:
 
     def test_of_a_model_with_several_baselines(self):
         X, y = rows_and_labels(4)
-        model = FPCClassifier(3, scaler="quantile", random_state=0).fit(X, y)
+        model = paper_classifier(3, scaler="quantile", random_state=0).fit(X, y)
         found = explain(model)
         background = X[10:13]
         values = found.attributions(X[:3], background)
@@ -317,7 +319,7 @@ class TestAttributions:
     def test_more_features_than_monomials_allow(self):
         rng = np.random.default_rng(0)
         X = rng.normal(size=(200, 120))
-        model = FPCClassifier(4, 50, scaler="standard", random_state=0).fit(X, X[:, 7] > 0)
+        model = paper_classifier(4, 50, scaler="standard", random_state=0).fit(X, X[:, 7] > 0)
         found = explain(model, X)
         assert found.n_monomials == comb(124, 4) and "max_monomials=9381251" in found.reason
         whole = found.attributions(X).sum(axis=1) + found.base_score()
@@ -338,7 +340,7 @@ class TestGradients:
     @pytest.mark.parametrize("degree", [1, 2, 5])
     def test_against_central_differences(self, scaler, degree):
         X, y = rows_and_labels(3)
-        model = FPCClassifier(degree, scaler=scaler, random_state=0).fit(X, y)
+        model = paper_classifier(degree, scaler=scaler, random_state=0).fit(X, y)
         at = np.random.default_rng(5).uniform(-0.3, 1.3, (40, 3))
         found = explain(model).gradients(at)
         step = 1e-6
@@ -354,13 +356,13 @@ class TestGradients:
     def test_at_kinks_it_is_the_mean_of_both_sides(self):
         X = np.array([[0.0], [1.0], [3.0], [4.0]])
         y = [0, 0, 1, 1]
-        minmax = FPCClassifier(1, centers=[[2.0]], scaler="minmax").fit(X, y)
+        minmax = paper_classifier(1, centers=[[2.0]], scaler="minmax").fit(X, y)
         low, inside, high = 0 - 0.4, 1.0, 4 + 0.4  # a tenth of the range beyond it
         outside = [low - 1, high + 1]
         slopes = explain(minmax).gradients(np.array([[inside], [low], [high], *np.c_[outside]]))
         assert slopes[1:, 0] == pytest.approx(slopes[0, 0] * np.array([0.5, 0.5, 0, 0]))
         assert slopes[0, 0] != 0
-        quantile = scaler_from_dict(FPCClassifier(1, scaler="quantile").fit(X, y).scaler_)
+        quantile = scaler_from_dict(paper_classifier(1, scaler="quantile").fit(X, y).scaler_)
         at = np.array([[-1.0], [0.0], [0.5], [1.0], [2.0], [3.0], [4.0], [5.0]])
         step = 1e-4
         central = (quantile.transform(at + step) - quantile.transform(at - step)) / (2 * step)
@@ -371,7 +373,7 @@ class TestWhatIsShown:
     def test_names_and_tables(self):
         X, y = rows_and_labels(3)
         frame = pd.DataFrame(X, columns=["age", "height", "size"])
-        found = explain(FPCClassifier(2, random_state=0).fit(frame, y), frame)
+        found = explain(paper_classifier(2, random_state=0).fit(frame, y), frame)
         text = str(found)
         for part in ("age & height", "age^2", "size", "attribution", "300 rows", "coefficient"):
             assert part in text
@@ -388,7 +390,7 @@ class TestWhatIsShown:
 
     def test_spread_is_the_deviation_of_the_term(self):
         X, y = rows_and_labels(1)
-        found = explain(FPCClassifier(2, scaler=None, random_state=0).fit(X, y), X)
+        found = explain(paper_classifier(2, scaler=None, random_state=0).fit(X, y), X)
         for entry in found.terms():
             power = {"1": 0, "x0": 1, "x0^2": 2}[entry["term"]]
             expected = abs(entry["coefficient"]) * np.std(X**power)
@@ -398,7 +400,7 @@ class TestWhatIsShown:
     def test_plain_values(self):
         X, y = load_iris(return_X_y=True, as_frame=True)
         names = np.array(["setosa", "versicolor", "virginica"])[y]
-        found = explain(FPCClassifier(2, random_state=0).fit(X, names), X)
+        found = explain(paper_classifier(2, random_state=0).fit(X, names), X)
         plain = json.loads(json.dumps(found.to_dict(top=3)))
         assert plain["classes"] == ["setosa", "versicolor", "virginica"]
         assert len(plain["features"]) == 4 and len(plain["pairs"]) == len(plain["terms"]) == 3
@@ -409,7 +411,7 @@ class TestWhatIsShown:
 
 def test_wrong_input():
     X, y = rows_and_labels(2)
-    model = FPCClassifier(2, random_state=0)
+    model = paper_classifier(2, random_state=0)
     with pytest.raises(NotFittedError):
         explain(model)
     with pytest.raises(TypeError, match="explain describes a fitted FPCClassifier"):
@@ -432,14 +434,14 @@ def test_wrong_input():
             answer(broken)
     with pytest.raises(ValueError, match="3 features"):
         found.attributions(X, np.zeros(3))
-    far = explain(FPCClassifier(5, scaler=None, random_state=0).fit(X, y))
+    far = explain(paper_classifier(5, scaler=None, random_state=0).fit(X, y))
     with pytest.raises(ValueError, match="overflows float64 in row 1 "):
         far.gradients(np.array([[0.0, 0.0], [1e300, 0.0]]))
 
 
 def test_a_model_that_is_too_large_to_explain():
     X = np.random.default_rng(0).uniform(-1, 1, (50, 2))
-    clf = FPCClassifier(2, random_state=0).fit(X, X[:, 0] > 0)
+    clf = paper_classifier(2, random_state=0).fit(X, X[:, 0] > 0)
     clf.coef_ = clf.coef_ * 1e200
     with pytest.raises(polysift.FeatureOverflowError, match="their squares, overflow"):
         polysift.explain(clf, X)

@@ -11,10 +11,10 @@ import pytest
 
 import polysift
 from every_kind import every_kind
-from polysift import FPCClassifier, FPCClassifierCV, explain
+from polysift import FPCClassifierCV, explain
 from polysift.explanation.attributions import Attributor
 from polysift.explanation.score import score_of
-from problems import noisy_problem
+from problems import noisy_problem, paper_classifier
 
 pd = pytest.importorskip("pandas")
 
@@ -23,7 +23,7 @@ FRAME, Y = every_kind()
 
 @pytest.fixture(scope="module")
 def model():
-    return FPCClassifier(3, 60, random_state=0).fit(FRAME, Y)
+    return paper_classifier(3, 60, random_state=0).fit(FRAME, Y)
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +108,7 @@ def test_a_baseline_is_a_row_of_the_table(model, found):
 @pytest.mark.parametrize("scaler", ["minmax", "quantile"])
 def test_gradients_are_limits_of_differences(scaler):
     frame = FRAME.assign(size=FRAME["size"] / 10)
-    model = FPCClassifier(3, 60, scaler=scaler, random_state=0).fit(frame, Y)
+    model = paper_classifier(3, 60, scaler=scaler, random_state=0).fit(frame, Y)
     gradients = explain(model, frame).gradients(frame)
     names = list(frame)
     for name, step in (("size", 1e-6), ("age", 1e-5), ("since", 0.05)):
@@ -155,7 +155,7 @@ class TestLevels:
     def test_rare_levels_are_one(self):
         frame = FRAME.copy()
         frame.loc[:2, "colour"] = ["a", "b", "c"]
-        found = explain(FPCClassifier(2, 60, random_state=0).fit(frame, Y), frame)
+        found = explain(paper_classifier(2, 60, random_state=0).fit(frame, Y), frame)
         shares = {entry["level"]: entry["share"] for entry in found.levels("colour")}
         assert shares["(rare)"] == pytest.approx(3 / 400) and "a" not in shares
 
@@ -168,7 +168,7 @@ class TestLevels:
         assert found.levels("colour")[0]["level"] == given.levels("colour")[0]["level"]
 
     def test_points_that_are_no_rows_have_none(self):
-        model = FPCClassifier(2, 60, centers="uniform", random_state=0).fit(FRAME, Y)
+        model = paper_classifier(2, 60, centers="uniform", random_state=0).fit(FRAME, Y)
         found = explain(model)
         assert found.categories() == []
         with pytest.raises(ValueError, match=r"levels of column 'colour'. Pass rows"):
@@ -178,14 +178,14 @@ class TestLevels:
     def test_many_levels(self):
         rng = np.random.default_rng(0)
         frame = FRAME.assign(town=[f"town {k}" for k in rng.integers(0, 30, 400)])
-        model = FPCClassifier(2, 60, max_levels=10, random_state=0).fit(frame, Y)
+        model = paper_classifier(2, 60, max_levels=10, random_state=0).fit(frame, Y)
         assert model.column_kinds_[-1] == "encoded category"
         found = explain(model, frame)
         assert {e["level"] for e in found.levels("town")} == set(frame["town"])
 
     def test_three_classes(self):
         y = np.where(FRAME["colour"] == "red", "r", Y)
-        found = explain(FPCClassifier(2, 60, random_state=0).fit(FRAME, y), FRAME)
+        found = explain(paper_classifier(2, 60, random_state=0).fit(FRAME, y), FRAME)
         red = next(e for e in found.levels("colour") if e["level"] == "red")
         assert len(red["attribution"]) == 3 and red["attribution"][found.classes.index("r")] > 0
         assert found.attributions(FRAME[:5]).shape == (5, 7, 3)
@@ -217,7 +217,7 @@ def test_a_plain_table_with_columns_left_out_keeps_its_polynomial():
     X, y = noisy_problem(np.random.default_rng(0), 300, 3)
     frame = pd.DataFrame(X, columns=["a", "b", "c"])
     frame.insert(1, "row", np.arange(1, 301))
-    model = FPCClassifier(3, random_state=0).fit(frame, y)
+    model = paper_classifier(3, random_state=0).fit(frame, y)
     assert model.scaler_["kind"] == "table" and model.centers_.shape[1] == 3
     found = explain(model, frame)
     Z = found.scaled(frame)
@@ -232,8 +232,8 @@ def test_a_plain_table_with_columns_left_out_keeps_its_polynomial():
         values.sum(axis=1) + found.base_score(), model.decision_function(frame), atol=1e-9
     )
     assert (found.gradients(frame)[:, 1] == 0).all()
-    alone = explain(FPCClassifier(3, centers=X[:20], random_state=0).fit(X, y), X)
-    same = FPCClassifier(3, centers=frame[:20], random_state=0).fit(frame, y)
+    alone = explain(paper_classifier(3, centers=X[:20], random_state=0).fit(X, y), X)
+    same = paper_classifier(3, centers=frame[:20], random_state=0).fit(frame, y)
     np.testing.assert_allclose(
         np.delete(explain(same, frame).importance.total, 1, axis=1), alone.importance.total
     )
@@ -251,7 +251,7 @@ def test_a_search_and_a_loaded_model(tmp_path):
 
 def test_missing_values_where_training_had_none():
     X, y = noisy_problem(np.random.default_rng(0), 300, 3)
-    model = FPCClassifier(2, random_state=0).fit(X, y)
+    model = paper_classifier(2, random_state=0).fit(X, y)
     found = explain(model, X)
     X[7, 1] = np.nan
     with pytest.warns(UserWarning, match="missing in column 1, where no training row") as caught:

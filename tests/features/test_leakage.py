@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from every_kind import every_kind
-from polysift import FPCClassifier, FPCClassifierCV, open_data
-from polysift.features.leakage import MAX_SAMPLED_ROWS, is_sampled
-from problems import optional
+from polysift import FPCClassifierCV, open_data
+from polysift.features.leakage import MAX_SAMPLED_ROWS
+from polysift.features.sampled_rows import is_sampled, is_sampled_at
+from problems import optional, paper_classifier
 
 pd = optional("pandas")
 
@@ -23,7 +24,7 @@ HONEST = [
 
 def leaks(frame, y, **more):
     """Return what a fit says about columns that decide the label."""
-    model = FPCClassifier(1, 10, random_state=0).fit(frame, y, **more)
+    model = paper_classifier(1, 10, random_state=0).fit(frame, y, **more)
     return [note for note in model.column_notes_ if "alone decides the label" in note]
 
 
@@ -72,7 +73,7 @@ class TestWhatIsNot:
     def test_columns_that_are_left_out(self, table):
         frame, y = table
         frame = frame.assign(outcome=y)
-        model = FPCClassifier(1, 10, columns={"outcome": "drop"}, random_state=0).fit(frame, y)
+        model = paper_classifier(1, 10, columns={"outcome": "drop"}, random_state=0).fit(frame, y)
         assert model.column_notes_ == [
             "column 'row' is left out: its values are all different.",
             "column 'unit' is left out: it has the same value in every row.",
@@ -108,12 +109,21 @@ class TestWhatIsNot:
 
 class TestTheSample:
     def test_is_the_same_however_the_rows_are_cut(self):
-        whole = is_sampled(0, 100_000, 0.1, 7)
-        parts = [is_sampled(first, 12_500, 0.1, 7) for first in range(0, 100_000, 12_500)]
+        whole = is_sampled_at(0, 100_000, 0.1, 7)
+        parts = [is_sampled_at(first, 12_500, 0.1, 7) for first in range(0, 100_000, 12_500)]
         assert np.concatenate(parts).tolist() == whole.tolist()
         assert abs(whole.sum() - 10_000) < 400
-        assert is_sampled(0, 100, 1.0, 7).all()
-        assert (is_sampled(0, 100_000, 0.1, 8) != whole).any()
+        assert is_sampled_at(0, 100, 1.0, 7).all()
+        assert (is_sampled_at(0, 100_000, 0.1, 8) != whole).any()
+
+    def test_by_content_neither_order_nor_repetition_matter(self):
+        rng = np.random.default_rng(0)
+        X, order = rng.normal(size=(20_000, 3)), rng.permutation(20_000)
+        chosen = is_sampled(X, 0.1, 7)
+        assert abs(chosen.sum() - 2000) < 200
+        assert is_sampled(X[order], 0.1, 7).tolist() == chosen[order].tolist()
+        assert is_sampled(np.repeat(X, 2, axis=0), 0.1, 7).tolist() == np.repeat(chosen, 2).tolist()
+        assert is_sampled(X, 1.0, 7).all() and (is_sampled(X, 0.1, 8) != chosen).any()
 
     @pytest.mark.needs("pyarrow")
     def test_threads_and_files_say_the_same(self, tmp_path):
@@ -143,13 +153,13 @@ class TestTheSample:
 
 def leaks_of(X, y, **params):
     """Return the notes of a fit with other parameters."""
-    model = FPCClassifier(1, 10, random_state=0, **params)
+    model = paper_classifier(1, 10, random_state=0, **params)
     return (model.fit(X) if y is None else model.fit(X, y)).column_notes_
 
 
 def test_they_are_shown_with_progress(table, capsys):
     frame, y = table
-    FPCClassifier(1, 10, random_state=0, verbose=1).fit(frame.assign(outcome=y), y)
+    paper_classifier(1, 10, random_state=0, verbose=1).fit(frame.assign(outcome=y), y)
     shown = capsys.readouterr().err
     assert "polysift: column 'row' is left out: its values are all different." in shown
     assert "polysift: column 'outcome' alone decides the label in 100.0 % of rows" in shown

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.preprocessing import QuantileTransformer
 
 import polysift
-from polysift import FPCClassifier, FPCClassifierCV
+from polysift import FPCClassifierCV
 from polysift.engine import compiled
 from polysift.features.scalers import (
     MAX_KNOTS,
@@ -28,7 +28,7 @@ from polysift.features.statistics import (
 )
 from polysift.runtime.arrays import InvalidFieldError, require, required_array
 from polysift.runtime.parallel import tree_sum
-from problems import noisy_problem, optional
+from problems import noisy_problem, optional, paper_classifier
 
 options = optional("polysift.cli.options")
 
@@ -186,7 +186,7 @@ def test_the_command_line_offers_all_scalers():
     """Its help must not import NumPy, so its list is written out."""
     hint = get_type_hints(options.ModelOptions)["scaler"]
     words = [word for choice in get_args(hint) for word in get_args(choice)]
-    assert words == [name or "none" for name in SCALERS]
+    assert words == ["auto", *(name or "none" for name in SCALERS)]
 
 
 # How to add a scaler
@@ -240,13 +240,15 @@ class TestAddingAScaler:
 
     @pytest.fixture
     def fitted(self, problem):
-        return FPCClassifier(3, scaler="softsign", random_state=0).fit(*problem)
+        return paper_classifier(3, scaler="softsign", random_state=0).fit(*problem)
 
     def test_fit(self, problem, fitted):
         X, y = problem
         by_hand = learn_scaler("softsign", statistics_of(X), sketch_of(X))
         np.testing.assert_allclose(fitted.scaler_["median"], np.sort(X, axis=0)[299])
-        same = FPCClassifier(3, centers=fitted.centers_, scaler=None).fit(by_hand.transform(X), y)
+        same = paper_classifier(3, centers=fitted.centers_, scaler=None).fit(
+            by_hand.transform(X), y
+        )
         np.testing.assert_allclose(
             fitted.decision_function(X), same.decision_function(by_hand.transform(X)), rtol=1e-6
         )
@@ -254,7 +256,7 @@ class TestAddingAScaler:
     def test_weights_are_multiplicities(self, problem):
         X, y = problem
         counts = np.arange(len(X)) % 3
-        make = FPCClassifier(2, scaler="softsign", random_state=0)
+        make = paper_classifier(2, scaler="softsign", random_state=0)
         a = make.fit(X, y, counts.astype(float)).decision_function(X)
         b = make.fit(np.repeat(X, counts, axis=0), np.repeat(y, counts)).decision_function(X)
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
@@ -262,7 +264,7 @@ class TestAddingAScaler:
     @pytest.mark.needs("numba")
     def test_compiled_loops(self, problem):
         X, y = problem
-        make = FPCClassifier(3, scaler="softsign", random_state=0)
+        make = paper_classifier(3, scaler="softsign", random_state=0)
         with compiled.disabled():
             plain = make.fit(X, y).decision_function(X)
         with compiled.enabled():
@@ -302,11 +304,11 @@ class TestAddingAScaler:
         assert {*search.fit(X, y).cv_results_["param_scaler"]} == {"minmax", "softsign"}
         assert {*search.fit(sp.csr_array(X), y).cv_results_["param_scaler"]} == {"minmax"}
         with pytest.raises(ValueError, match="scaler='softsign' needs dense rows.*'standard' or"):
-            FPCClassifier(scaler="softsign").fit(sp.csr_array(X), y)
+            paper_classifier(scaler="softsign").fit(sp.csr_array(X), y)
 
     def test_its_name_is_offered(self, problem):
-        with pytest.raises(ValueError, match="'quantile', None, 'softsign'; got 'robust'"):
-            FPCClassifier(scaler="robust").fit(*problem)
+        with pytest.raises(ValueError, match="'quantile', None, 'softsign', 'auto'; got 'robust'"):
+            paper_classifier(scaler="robust").fit(*problem)
 
 
 def test_one_that_learns_differently_is_read_as_its_base(rng):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from mixed_tables import mixed_table
-from polysift import FPCClassifier
 from polysift.data.inputs import rows_source
 from polysift.features.tables import TableScaler, stored_scaler
+from problems import paper_classifier
 
 pytest.importorskip("pandas")
 
@@ -14,7 +14,7 @@ pytest.importorskip("pandas")
 def learned(scaler="minmax"):
     """Return the scaler of a table and its rows as floats."""
     frame, y = mixed_table()
-    clf = FPCClassifier(2, 20, scaler=scaler, max_levels=20, random_state=0).fit(frame, y)
+    clf = paper_classifier(2, 20, scaler=scaler, max_levels=20, random_state=0).fit(frame, y)
     found = stored_scaler(clf.scaler_)
     assert isinstance(found, TableScaler)
     source = rows_source(clf, frame, reset=False)

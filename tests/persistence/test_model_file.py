@@ -45,7 +45,7 @@ from polysift.persistence import archive, model_file
 from polysift.persistence.model_file import ModelFileError, NotSaved, load, save
 from polysift.persistence.plain import Encoder, NotPlainError, decode
 from polysift.runtime.arrays import ArrayHeader
-from problems import noisy_problem, optional
+from problems import noisy_problem, optional, paper_classifier
 
 pd = optional("pandas")
 skops_io = optional("skops.io")
@@ -132,7 +132,7 @@ LABELS += [np.array([b"no", b"yes"], dtype=object), np.array(["no", "yes"], dtyp
 @pytest.mark.parametrize("labels", LABELS, ids=str)
 def test_labels_come_back(labels):
     X, y = problem(labels)
-    check_round_trip(FPCClassifier(2, calibration="sigmoid").fit(X, y), X)
+    check_round_trip(paper_classifier(2, calibration="sigmoid").fit(X, y), X)
 
 
 @pytest.mark.parametrize("scaler", ["minmax", "standard", "quantile", None])
@@ -142,7 +142,7 @@ def test_scalers_and_calibrators_come_back(scaler, calibration, classes):
     X, y = problem(tuple(range(classes)))
     X[:, 1] = np.round(X[:, 1])  # few knots, and below a constant column: one
     X[:, 2] = 3.0
-    clf = FPCClassifier(2, scaler=scaler, calibration=calibration, n_centers=8).fit(X, y)
+    clf = paper_classifier(2, scaler=scaler, calibration=calibration, n_centers=8).fit(X, y)
     again = check_round_trip(clf, X)
     assert again.random_state is None and again.random_state_ == clf.random_state_
 
@@ -150,7 +150,9 @@ def test_scalers_and_calibrators_come_back(scaler, calibration, classes):
 @pytest.mark.parametrize("engine", ["ray", RayCluster(), RayCluster("auto", 3, patience=5.0)])
 def test_engines_come_back(engine):
     X, y = problem()
-    clf = check_round_trip(FPCClassifier(2, random_state=0).fit(X, y).set_params(engine=engine), X)
+    clf = check_round_trip(
+        paper_classifier(2, random_state=0).fit(X, y).set_params(engine=engine), X
+    )
     assert clf.engine == engine
     search = FPCClassifierCV(**SMALL, random_state=0).fit(X, y).set_params(engine=engine)
     search.best_estimator_.set_params(engine=engine)
@@ -161,7 +163,7 @@ def test_engines_come_back(engine):
 def test_no_file_leads_to_another_machine():
     """Rows are sent to an engine, and what comes from there is trusted."""
     X, y = problem()
-    clf = FPCClassifier(2).fit(X, y).set_params(engine=RayCluster("10.0.0.1:6379", 2))
+    clf = paper_classifier(2).fit(X, y).set_params(engine=RayCluster("10.0.0.1:6379", 2))
     data = saved(clf)
     assert b"10.0.0.1" not in data and loaded(data).engine == RayCluster(workers=2)
     clf.set_params(engine={"RayCluster": {"address": "10.0.0.1:6379"}})
@@ -184,11 +186,11 @@ def test_all_kinds_of_training_come_back():
     centers = np.random.default_rng(1).random((5, 3))
     frame = pd.DataFrame(X, columns=["a", "b", "Größe"])
     settings = {"class_weight": {1: 2.0, 0: 1}, "memory_limit": "1GB", "n_jobs": np.int64(1)}
-    check_round_trip(FPCClassifier(2, **settings).fit(sp.csr_array(X), y), sp.csr_array(X))
-    check_round_trip(FPCClassifier(np.int16(2), centers=centers).fit(X, y), X)
-    check_round_trip(FPCClassifier(2, centers=centers.tolist(), scaler=None).fit(X, y), X)
-    check_round_trip(FPCClassifier(2, tol=0, alpha=0.5, rho=1e-3).fit(X.astype("f4"), y), X)
-    again = check_round_trip(FPCClassifier(2).fit(frame, y), frame)
+    check_round_trip(paper_classifier(2, **settings).fit(sp.csr_array(X), y), sp.csr_array(X))
+    check_round_trip(paper_classifier(np.int16(2), centers=centers).fit(X, y), X)
+    check_round_trip(paper_classifier(2, centers=centers.tolist(), scaler=None).fit(X, y), X)
+    check_round_trip(paper_classifier(2, tol=0, alpha=0.5, rho=1e-3).fit(X.astype("f4"), y), X)
+    again = check_round_trip(paper_classifier(2).fit(frame, y), frame)
     assert again.feature_names_in_.tolist() == ["a", "b", "Größe"]
     with pytest.raises(ValueError, match="feature names"):
         again.predict(frame[["b", "a", "Größe"]])
@@ -218,7 +220,7 @@ def test_a_search_without_a_model_comes_back():
 @pytest.mark.parametrize("calibration", [None, "isotonic"])
 def test_a_model_of_a_table_comes_back(scaler, calibration):
     frame, y = mixed_table()
-    clf = FPCClassifier(2, 20, scaler=scaler, calibration=calibration, max_levels=20)
+    clf = paper_classifier(2, 20, scaler=scaler, calibration=calibration, max_levels=20)
     clf.set_params(columns={"unit": "drop"}, random_state=0).fit(frame, y)
     assert set(clf.column_kinds_) == {
         *("number", "category", "encoded category", "date"),
@@ -240,14 +242,14 @@ def test_a_search_over_a_table_comes_back():
 def test_a_table_of_numbers_with_columns_left_out_comes_back():
     X, y = problem()
     frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(row=range(len(X)))
-    clf = FPCClassifier(2).fit(frame, y)
+    clf = paper_classifier(2).fit(frame, y)
     assert clf.column_kinds_.tolist() == ["number", "number", "number", "identifier"]
     check_round_trip(clf, frame)
 
 
 def test_warm_start_goes_on():
     X, y = problem(("a", "b", "c"))
-    clf = FPCClassifier(3, warm_start=True, tol=0, max_iter=3, random_state=0).fit(X, y)
+    clf = paper_classifier(3, warm_start=True, tol=0, max_iter=3, random_state=0).fit(X, y)
     again = loaded(saved(clf))
     for model in (clf, again):
         model.fit(X, y)
@@ -293,7 +295,7 @@ def test_what_is_no_plain_data_is_described():
 @pytest.mark.parametrize("make", [np.random.RandomState, np.random.default_rng])
 def test_a_generator_becomes_the_seed(make):
     X, y = problem()
-    for model in (FPCClassifier(2), FPCClassifierCV(**SMALL)):
+    for model in (paper_classifier(2), FPCClassifierCV(**SMALL)):
         model.set_params(random_state=make(3)).fit(X, y)
         again = loaded(saved(model))
         assert again.random_state == model.random_state_
@@ -303,7 +305,7 @@ def test_a_generator_becomes_the_seed(make):
 def test_paths_become_text_and_frames_arrays(tmp_path):
     X, y = problem()
     centers = pd.DataFrame(np.random.default_rng(1).random((5, 3)))
-    clf = FPCClassifier(2, centers=centers, checkpoint=tmp_path / "c", warm_start=True).fit(X, y)
+    clf = paper_classifier(2, centers=centers, checkpoint=tmp_path / "c", warm_start=True).fit(X, y)
     again = loaded(saved(clf))
     assert again.checkpoint == str(tmp_path / "c")
     np.testing.assert_array_equal(again.centers, centers)
@@ -314,7 +316,7 @@ def test_paths_become_text_and_frames_arrays(tmp_path):
 
 def test_what_else_a_model_carries_stays_behind():
     X, y = problem()
-    clf = FPCClassifier(2).fit(X, y)
+    clf = paper_classifier(2).fit(X, y)
     data = saved(clf)
     clf._mine, clf.note = object(), object()
     assert saved(clf) == data
@@ -324,7 +326,7 @@ def test_what_else_a_model_carries_stays_behind():
 
 def test_what_cannot_be_saved(tmp_path, monkeypatch):
     X, y = problem()
-    clf = FPCClassifier(2).fit(X, y)
+    clf = paper_classifier(2).fit(X, y)
 
     def refused(model, error, match):
         with pytest.raises(error, match=match):
@@ -334,17 +336,17 @@ def test_what_cannot_be_saved(tmp_path, monkeypatch):
     class Mine(FPCClassifier):
         pass
 
-    for model in (FPCClassifier(), FPCClassifierCV()):
+    for model in (paper_classifier(), FPCClassifierCV()):
         refused(model, NotFittedError, "not fitted")
     expected = "must be a fitted FPCClassifier or FPCClassifierCV; got "
     refused(PolynomialKernelMap(2).fit(X), TypeError, f"{expected}PolynomialKernelMap")
     refused(FPCClassifier, TypeError, "got ABCMeta|got type")
-    refused(make_pipeline(FPCClassifier()), TypeError, "last step, .* skops")
-    grid = GridSearchCV(FPCClassifier(), {"degree": [1]}, cv=2).fit(X, y)
+    refused(make_pipeline(paper_classifier()), TypeError, "last step, .* skops")
+    grid = GridSearchCV(paper_classifier(), {"degree": [1]}, cv=2).fit(X, y)
     refused(grid, TypeError, "got GridSearchCV. Save its best_estimator_")
     refused(Mine().fit(X, y), TypeError, "got Mine. A class of your own")
     days = np.array([Decimal(1), Decimal(2)], dtype=object)[(y > 0).astype(int)]
-    refused(FPCClassifier(2).fit(X, days), ModelFileError, "classes_ must be plain")
+    refused(paper_classifier(2).fit(X, days), ModelFileError, "classes_ must be plain")
     for name in ("MAX_MEMBERS", "MAX_HEADER_BYTES", "MAX_HEADER_VALUES"):
         with monkeypatch.context() as patch:
             patch.setattr(archive, name, 10)
@@ -363,7 +365,7 @@ def test_what_cannot_be_saved(tmp_path, monkeypatch):
 
 def test_files_are_written_whole(tmp_path, monkeypatch):
     X, y = problem()
-    clf = FPCClassifier(2).fit(X, y)
+    clf = paper_classifier(2).fit(X, y)
     path = tmp_path / "model.polysift"
     path.write_text("before")
     with pytest.raises(FileExistsError, match="overwrite=True"):
@@ -394,7 +396,7 @@ def test_files_are_written_whole(tmp_path, monkeypatch):
 @pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
 def test_pickle_joblib_and_skops(tmp_path, calibration):
     X, y = problem(("dog", "ox", "cat"))
-    clf = FPCClassifier(2, calibration=calibration).fit(X, y)
+    clf = paper_classifier(2, calibration=calibration).fit(X, y)
     search = FPCClassifierCV(**SMALL, calibration=calibration).fit(X, y)
     for model in (clf, search, loaded(saved(clf)), loaded(saved(search))):
         joblib.dump(model, tmp_path / "model.joblib")
@@ -542,7 +544,9 @@ def repacked(data: bytes, change=lambda header: None, /, **arrays) -> bytes:
 def binary():
     """The file of a calibrated classifier, and rows."""
     X, y = problem(m=60, d=2)
-    clf = FPCClassifier(2, calibration="isotonic", scaler="quantile", n_centers=5, random_state=0)
+    clf = paper_classifier(
+        2, calibration="isotonic", scaler="quantile", n_centers=5, random_state=0
+    )
     frame = pd.DataFrame(X, columns=["a", "b"])
     return saved(narrowed(clf.fit(frame, y))), frame
 
@@ -559,7 +563,7 @@ def tuned():
 def table():
     """The file of a classifier of a table, and rows."""
     frame, y = mixed_table(120)
-    clf = FPCClassifier(2, 5, calibration="sigmoid", max_levels=20, random_state=0).fit(frame, y)
+    clf = paper_classifier(2, 5, calibration="sigmoid", max_levels=20, random_state=0).fit(frame, y)
     return saved(clf), frame
 
 
@@ -1182,10 +1186,12 @@ def samples():
     """Return models for the sample files, by name, and rows to predict."""
     X, y = problem(m=80, d=2)
     frame = pd.DataFrame(X, columns=["width", "Größe"])
-    clf = FPCClassifier(3, scaler="quantile", calibration="isotonic", n_centers=8, random_state=0)
+    clf = paper_classifier(
+        3, scaler="quantile", calibration="isotonic", n_centers=8, random_state=0
+    )
     X3, y3 = problem(("cat", "dog", "ox"), m=80, d=2)
     mixed, answers = mixed_table(80)
-    of_table = FPCClassifier(2, 6, calibration="sigmoid", max_levels=20, random_state=0)
+    of_table = paper_classifier(2, 6, calibration="sigmoid", max_levels=20, random_state=0)
     search = FPCClassifierCV(**SMALL, calibration="sigmoid", scalers="standard", random_state=0)
     return {
         "isotonic": (narrowed(clf.fit(frame, y)), frame),

@@ -28,7 +28,7 @@ from polysift.training.calibration import (
     SigmoidCalibrator,
     calibrator_from_dict,
 )
-from problems import load_real, noisy_problem
+from problems import load_real, noisy_problem, paper_classifier
 
 onnx = pytest.importorskip("onnx", reason="the export needs onnx")
 ort = pytest.importorskip("onnxruntime", reason="the exported graph needs something to run it")
@@ -109,7 +109,7 @@ def test_real_data(name, m):
         ("quantile", 4, "float32"),
         ("standard", 2, "float64"),
     ]:
-        clf = FPCClassifier(degree, 300, scaler=scaler, calibration="sigmoid", random_state=0)
+        clf = paper_classifier(degree, 300, scaler=scaler, calibration="sigmoid", random_state=0)
         clf.fit(X[train], y[train])
         assert_same(clf, X[test].astype(input_type), input_type=input_type)
 
@@ -118,7 +118,7 @@ def test_real_data(name, m):
 def test_real_data_with_isotonic_probabilities(name, m):
     X, y = load_real(name)
     order = np.random.default_rng(1).permutation(len(y))
-    clf = FPCClassifier(3, 200, calibration="isotonic", random_state=0)
+    clf = paper_classifier(3, 200, calibration="isotonic", random_state=0)
     clf.fit(X[order[:m]], y[order[:m]])
     rows = X[order[-20_000:]]
     found = assert_same(clf, rows)["probabilities"][:, 1]
@@ -144,7 +144,7 @@ def test_coefficients_that_cancel(scaler):
     X, y = load_real("magic")
     order = np.random.default_rng(0).permutation(len(y))
     train, test = order[:3000], order[-3000:]
-    clf = FPCClassifier(3, 200, scaler=scaler, solver="converged", max_iter=100, random_state=0)
+    clf = paper_classifier(3, 200, scaler=scaler, solver="converged", max_iter=100, random_state=0)
     clf.fit(X[train], y[train])
     assert sums_of_sizes(clf, X[test]).max() > 1e5
     assert_same_up_to_rounding(clf, X[test])
@@ -159,7 +159,9 @@ def test_real_data_at_every_degree(name, m, scaler, degree):
     X, y = load_real(name)
     order = np.random.default_rng(2).permutation(len(y))
     for solver in ("paper", "converged"):
-        clf = FPCClassifier(degree, 500, scaler=scaler, solver=solver, max_iter=50, random_state=0)
+        clf = paper_classifier(
+            degree, 500, scaler=scaler, solver=solver, max_iter=50, random_state=0
+        )
         clf.fit(X[order[:m]], y[order[:m]])
         assert_same_up_to_rounding(clf, X[order[-10_000:]])
 
@@ -169,7 +171,7 @@ def test_real_data_at_every_degree(name, m, scaler, degree):
 def test_scalers_and_types(rng, scaler, input_type):
     X, y = noisy_problem(rng, 2000, 3)
     X[:, 1] = 5 * X[:, 1] - 300
-    clf = FPCClassifier(4, scaler=scaler, calibration="sigmoid", random_state=0).fit(X, y)
+    clf = paper_classifier(4, scaler=scaler, calibration="sigmoid", random_state=0).fit(X, y)
     rows = X if scaler is None else far_rows(rng, X)
     found = run(clf, rows.astype(input_type), input_type=input_type)
     expected = clf.decision_function(rows.astype(input_type).astype(float))
@@ -182,7 +184,7 @@ def test_scalers_and_types(rng, scaler, input_type):
 @pytest.mark.parametrize("degree", range(1, 11))
 def test_degrees(rng, degree):
     X, y = noisy_problem(rng, 500, 2)
-    clf = FPCClassifier(degree, random_state=0).fit(X, y)
+    clf = paper_classifier(degree, random_state=0).fit(X, y)
     assert_same(clf, far_rows(rng, X))
     kinds = [node.op_type for node in to_onnx(clf).graph.node]
     assert "Pow" not in kinds and "MatMul" not in kinds
@@ -193,7 +195,7 @@ def test_one_feature(rng, scaler):
     """onnxruntime takes a factor of one entry for a scalar, and would fuse it in float32."""
     X, y = noisy_problem(rng, 500, 1)
     X = 3 * X + 0.1
-    clf = FPCClassifier(3, scaler=scaler, calibration="sigmoid", random_state=0).fit(X, y)
+    clf = paper_classifier(3, scaler=scaler, calibration="sigmoid", random_state=0).fit(X, y)
     assert_same(clf, X)
 
 
@@ -202,7 +204,7 @@ def test_one_feature(rng, scaler):
 def test_more_than_two_classes(load, calibration):
     X, y = load(return_X_y=True)  # digits has constant columns
     for scaler in ("minmax", "quantile"):
-        clf = FPCClassifier(2, 150, scaler=scaler, calibration=calibration, random_state=0)
+        clf = paper_classifier(2, 150, scaler=scaler, calibration=calibration, random_state=0)
         found = assert_same(clf.fit(X, y), X)
         assert found["score"].shape == (len(X), len(clf.classes_))
 
@@ -223,7 +225,7 @@ def test_more_than_two_classes(load, calibration):
 def test_classes(rng, classes, dtype):
     X, y = noisy_problem(rng, 600, 2)
     codes = (y > 0).astype(int) + (X[:, 0] > 0.7) * (len(classes) == 3)
-    clf = FPCClassifier(2, random_state=0).fit(X, classes[codes])
+    clf = paper_classifier(2, random_state=0).fit(X, classes[codes])
     session = session_of(to_onnx(clf))
     assert session.get_outputs()[0].type == f"tensor({dtype})"
     (label,) = session.run(["label"], {"X": X})
@@ -242,7 +244,7 @@ def test_classes(rng, classes, dtype):
 )
 def test_classes_that_onnx_has_no_type_for(rng, classes, name):
     X, y = noisy_problem(rng, 100, 2)
-    clf = FPCClassifier(1, random_state=0).fit(X, y)
+    clf = paper_classifier(1, random_state=0).fit(X, y)
     clf.classes_ = np.empty(2, dtype=object)
     clf.classes_[:] = classes
     if isinstance(classes, np.ndarray):
@@ -254,13 +256,13 @@ def test_classes_that_onnx_has_no_type_for(rng, classes, name):
 def test_ties(rng):
     """A score of 0 is the second class of two; of equal scores the first counts."""
     X, y = noisy_problem(rng, 200, 2)
-    clf = FPCClassifier(2, random_state=0).fit(X, y)
+    clf = paper_classifier(2, random_state=0).fit(X, y)
     clf.coef_ = np.zeros_like(clf.coef_)
     assert (run(clf, X)["label"] == 1).all()
     clf.coef_ = -clf.coef_
     assert (run(clf, X)["label"] == 1).all(), "nor does the sign of zero matter"
     X, y = load_iris(return_X_y=True)
-    clf = FPCClassifier(2, random_state=0).fit(X, y)
+    clf = paper_classifier(2, random_state=0).fit(X, y)
     clf.coef_[:] = clf.coef_[1]
     assert (run(clf, X)["label"] == 0).all()
 
@@ -271,7 +273,7 @@ def test_any_number_of_rows(rng, rows, n_classes):
     X, y = noisy_problem(rng, 1000, 3)
     y = y + 3 * (X[:, 0] > 0.7) * (n_classes == 3)
     for scaler, calibration in [("minmax", "sigmoid"), ("quantile", "isotonic")]:
-        clf = FPCClassifier(2, scaler=scaler, calibration=calibration, random_state=0).fit(X, y)
+        clf = paper_classifier(2, scaler=scaler, calibration=calibration, random_state=0).fit(X, y)
         if rows:
             assert_same(clf, X[:rows])
         shapes = [output.shape for output in run(clf, X[:rows]).values()]
@@ -282,7 +284,7 @@ def test_any_number_of_rows(rng, rows, n_classes):
 def test_knots_of_the_quantile_scaler(rng):
     X, y = noisy_problem(rng, 3000, 3)
     X[:, 1], X[:, 2] = np.round(5 * X[:, 1]), 2.5  # few knots, and one
-    clf = FPCClassifier(3, scaler="quantile", random_state=0).fit(X, y)
+    clf = paper_classifier(3, scaler="quantile", random_state=0).fit(X, y)
     values, counts = clf.scaler_["values"], clf.scaler_["counts"]
     assert counts[0] > 1000 and counts[1] == 6 and counts[2] == 1
     columns = zip(values, counts, strict=True)
@@ -294,7 +296,7 @@ def test_knots_of_the_quantile_scaler(rng):
 def test_isotonic_probabilities_of_zero(rng):
     """Where no class has a chance all are as likely; scipy's sigmoid can vanish as well."""
     X, y = load_iris(return_X_y=True)
-    clf = FPCClassifier(2, calibration="isotonic", random_state=0).fit(X, y)
+    clf = paper_classifier(2, calibration="isotonic", random_state=0).fit(X, y)
     top = clf.decision_function(X).max(axis=0)
     thresholds = np.concatenate([[t - 0.5, t - 0.2] for t in top])
     never = IsotonicCalibrator(thresholds, np.tile([0.0, 1.0], 3), np.array([2, 2, 2]))
@@ -311,7 +313,7 @@ def test_isotonic_probabilities_of_zero(rng):
 
 def test_probabilities_never_exceed_one(rng):
     X, y = noisy_problem(rng, 500, 2)
-    clf = FPCClassifier(2, calibration="isotonic", random_state=0).fit(X, y)
+    clf = paper_classifier(2, calibration="isotonic", random_state=0).fit(X, y)
     knots = np.sort(clf.decision_function(X))[::50]
     clf.calibrator_ = IsotonicCalibrator(
         knots, np.linspace(0, 1 + 1e-9, len(knots)), np.array([len(knots)])
@@ -322,7 +324,7 @@ def test_probabilities_never_exceed_one(rng):
 
 def test_calibration_set_after_fit_gives_no_probabilities(rng):
     X, y = noisy_problem(rng, 200, 2)
-    clf = FPCClassifier(2, random_state=0).fit(X, y).set_params(calibration="sigmoid")
+    clf = paper_classifier(2, random_state=0).fit(X, y).set_params(calibration="sigmoid")
     assert list(run(clf, X)) == ["label", "score"]
 
 
@@ -340,7 +342,7 @@ def test_tuned_classifier(rng):
 def test_given_centers_and_sparse_rows(rng, make):
     X, y = noisy_problem(rng, 500, 3)
     X[X < 0.5] = 0.0
-    clf = FPCClassifier(3, centers=rng.random((15, 3)), random_state=0).fit(make(X), y)
+    clf = paper_classifier(3, centers=rng.random((15, 3)), random_state=0).fit(make(X), y)
     assert clf.n_centers_ == 15
     assert_same(clf, X)
 
@@ -349,7 +351,7 @@ def test_given_centers_and_sparse_rows(rng, make):
 def test_missing_values_are_means_of_the_centers(rng, input_type):
     X, y = noisy_problem(rng, 500, 3)
     for scaler in SCALERS:
-        clf = FPCClassifier(2, scaler=scaler, random_state=0).fit(X, y)
+        clf = paper_classifier(2, scaler=scaler, random_state=0).fit(X, y)
         rows = X.astype(input_type)
         rows[::3, 1] = np.nan
         with pytest.warns(UserWarning, match="Values are missing in column 1, where no"):
@@ -392,7 +394,7 @@ def test_interpolation_is_that_of_numpy(pairs, points):
 
 def test_interpolation_between_thousands_of_knots(rng):
     X, y = noisy_problem(rng, 500, 2)
-    clf = FPCClassifier(2, calibration="isotonic", random_state=0).fit(X, y)
+    clf = paper_classifier(2, calibration="isotonic", random_state=0).fit(X, y)
     knots = np.sort(rng.normal(size=20_001))
     clf.calibrator_ = IsotonicCalibrator(
         knots, np.sort(rng.random(20_001)), np.array([20_001])
@@ -402,7 +404,7 @@ def test_interpolation_between_thousands_of_knots(rng):
 
 def test_file(rng, tmp_path):
     X, y = noisy_problem(rng, 300, 2)
-    clf = FPCClassifier(2, calibration="isotonic", random_state=0).fit(X, y)
+    clf = paper_classifier(2, calibration="isotonic", random_state=0).fit(X, y)
     path = tmp_path / "model.onnx"
     proto = to_onnx(clf, path)
     first = path.read_bytes()
@@ -423,7 +425,7 @@ def test_description(rng):
 
     X, y = noisy_problem(rng, 300, 2)
     frame = pd.DataFrame(X, columns=["länge", "width"])
-    clf = FPCClassifier(2, calibration="sigmoid", random_state=0).fit(frame, y)
+    clf = paper_classifier(2, calibration="sigmoid", random_state=0).fit(frame, y)
     proto = to_onnx(clf, input_type="float32")
     assert (proto.producer_name, proto.producer_version) == ("polysift", __version__)
     assert "degree 2 with 6 centers, 2 features and 2 classes" in proto.doc_string
@@ -438,13 +440,13 @@ def test_description(rng):
     assert all(output.doc_string for output in proto.graph.output)
     (rows,) = session_of(proto).get_inputs()
     assert (rows.name, rows.type, rows.shape) == ("X", "tensor(float)", ["rows", 2])
-    props = to_onnx(FPCClassifier(2, random_state=0).fit(X, y)).metadata_props
+    props = to_onnx(paper_classifier(2, random_state=0).fit(X, y)).metadata_props
     assert "feature_names" not in {p.key for p in props}
 
 
 def test_mistakes(rng, monkeypatch):
     X, y = noisy_problem(rng, 300, 2)
-    clf = FPCClassifier(2, random_state=0)
+    clf = paper_classifier(2, random_state=0)
     for unfitted in (clf, FPCClassifierCV()):
         with pytest.raises(NotFittedError):
             to_onnx(unfitted)
@@ -467,7 +469,7 @@ def test_mistakes(rng, monkeypatch):
 
 def test_models_that_protobuf_cannot_hold(rng):
     X, y = noisy_problem(rng, 300, 2)
-    clf = FPCClassifier(2, random_state=0).fit(X, y)
+    clf = paper_classifier(2, random_state=0).fit(X, y)
     clf.coef_ = np.broadcast_to(clf.coef_[0, :1], (1, 2**29))  # takes no memory
     with pytest.raises(ValueError, match=r"4.0 GiB.*2 GiB at most.*n_centers"):
         to_onnx(clf)
@@ -480,7 +482,7 @@ def test_blocks_give_the_bits_of_one_block(monkeypatch, classes, scaler, input_t
     rng = np.random.default_rng(0)
     X = rng.random((1_100, 3))
     y = (classes * X[:, 0]).astype(int)
-    clf = FPCClassifier(3, scaler=scaler, calibration="sigmoid", random_state=0).fit(X, y)
+    clf = paper_classifier(3, scaler=scaler, calibration="sigmoid", random_state=0).fit(X, y)
     whole = ort.InferenceSession(to_onnx(clf, input_type=input_type).SerializeToString())
     monkeypatch.setattr(onnx_graph, "BLOCK_VALUES", 1)
     blocks = ort.InferenceSession(to_onnx(clf, input_type=input_type).SerializeToString())
@@ -510,7 +512,7 @@ print(peak() - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in other units elsewhere")
 def test_memory_does_not_grow_with_the_rows(tmp_path):
     X = np.random.default_rng(0).random((1_000, 6))
-    clf = FPCClassifier(6, n_centers=400, random_state=0).fit(X, X[:, 0] > X[:, 1])
+    clf = paper_classifier(6, n_centers=400, random_state=0).fit(X, X[:, 0] > X[:, 1])
     to_onnx(clf, tmp_path / "model.onnx")
     command = [sys.executable, "-c", PEAK, tmp_path / "model.onnx"]
     megabytes = float(subprocess.check_output(command, text=True))

@@ -8,13 +8,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from mixed_tables import load_table, mixed_table, onnx_inputs, raw_tables, strange_rows
-from polysift import FPCClassifier, FPCClassifierCV
+from polysift import FPCClassifierCV
 from polysift.data.kinds import MISSING_WORDS
 from polysift.features.level_columns import LevelColumn
 from polysift.persistence import onnx_graph
 from polysift.persistence.onnx import to_onnx
 from polysift.persistence.onnx_inputs import input_names
-from problems import noisy_problem
+from problems import noisy_problem, paper_classifier
 
 onnx = pytest.importorskip("onnx", reason="the export needs onnx")
 ort = pytest.importorskip("onnxruntime", reason="the exported graph needs something to run it")
@@ -53,14 +53,14 @@ def assert_same(model, frame, **options):
 
 def fitted(frame, y, scaler="minmax", **options):
     options = {"degree": 2, "n_centers": 40, "max_levels": 20, "random_state": 0} | options
-    return FPCClassifier(scaler=scaler, **options).fit(frame, y)
+    return paper_classifier(scaler=scaler, **options).fit(frame, y)
 
 
 @pytest.mark.parametrize("name", raw_tables() or [pytest.param("", marks=pytest.mark.skip)])
 def test_raw_tables(name):
     frame, y, others = load_table(name, 2_000)
     for scaler, calibration in [("minmax", "sigmoid"), ("quantile", None)]:
-        clf = FPCClassifier(
+        clf = paper_classifier(
             2, 60, scaler=scaler, calibration=calibration, max_levels=20, random_state=0
         ).fit(frame, y)
         if clf.scaler_["kind"] == "table":
@@ -192,8 +192,8 @@ def test_numbers_with_columns_left_out(rng):
     X, y = noisy_problem(rng, 300, 3)
     frame = pd.DataFrame(X, columns=list("abc")).assign(row=np.arange(300))
     for scaler in ("minmax", "quantile", None):
-        clf = FPCClassifier(2, scaler=scaler, random_state=0).fit(frame, y)
-        plain = FPCClassifier(2, scaler=scaler, random_state=0).fit(X, y)
+        clf = paper_classifier(2, scaler=scaler, random_state=0).fit(frame, y)
+        plain = paper_classifier(2, scaler=scaler, random_state=0).fit(X, y)
         proto = to_onnx(clf)
         assert [value.name for value in proto.graph.input] == ["a", "b", "c"]
         assert [opset.domain for opset in proto.opset_import] == [""]

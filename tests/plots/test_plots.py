@@ -17,7 +17,7 @@ from sklearn.metrics import log_loss, make_scorer
 from sklearn.pipeline import make_pipeline
 
 from every_kind import every_kind
-from polysift import FPCClassifier, FPCClassifierCV, explain
+from polysift import FPCClassifierCV, explain
 from polysift.plots import (
     ConvergenceDisplay,
     ImportanceDisplay,
@@ -26,7 +26,7 @@ from polysift.plots import (
 )
 from polysift.plots.base import COLOURS, Display
 from polysift.plots.search import PARAMETERS, Curve
-from problems import noisy_problem, optional
+from problems import noisy_problem, optional, paper_classifier
 
 pd = optional("pandas")
 mpl.use("Agg")
@@ -50,7 +50,7 @@ def search():
 
 @pytest.fixture(scope="module")
 def converged():
-    clf = FPCClassifier(2, solver="converged", tol=1e-2, calibration="isotonic", random_state=0)
+    clf = paper_classifier(2, solver="converged", tol=1e-2, calibration="isotonic", random_state=0)
     return clf.fit(X, Y)
 
 
@@ -242,7 +242,7 @@ def test_convergence_of_a_search(search, ax):
 
 
 def test_convergence_skips_what_is_not_known(ax):
-    clf = FPCClassifier(2, tol=0, max_iter=4, random_state=0).fit(X, Y)
+    clf = paper_classifier(2, tol=0, max_iter=4, random_state=0).fit(X, Y)
     assert np.isnan(clf.history_["objective"]).tolist() == [False, False, False, True]
     display = ConvergenceDisplay.from_estimator(clf, ax=ax)
     assert list(display.objective_line_.get_xdata()) == [1, 2, 3]
@@ -251,7 +251,7 @@ def test_convergence_skips_what_is_not_known(ax):
 
 
 def test_convergence_of_one_iteration_is_points(ax):
-    clf = FPCClassifier(2, max_iter=1, random_state=0).fit(X, Y)
+    clf = paper_classifier(2, max_iter=1, random_state=0).fit(X, Y)
     display = ConvergenceDisplay.from_estimator(clf, ax=ax)
     assert "1 iteration (" in ax.get_title()
     for line in (display.objective_line_, display.primal_line_, display.dual_line_):
@@ -289,7 +289,7 @@ def test_reliability(name, request, ax):
 
 def test_reliability_of_three_classes(ax):
     y = np.array(["a", "b", "c"])[np.minimum((3 * X[:, 0]).astype(int), 2)]
-    clf = FPCClassifier(2, calibration="sigmoid", random_state=0).fit(X, y)
+    clf = paper_classifier(2, calibration="sigmoid", random_state=0).fit(X, y)
     ReliabilityDisplay.from_estimator(clf, ax=ax)
     assert "likeliest class" in ax.get_xlabel()
 
@@ -367,7 +367,7 @@ def test_wrong_estimators(display, search):
             display.from_estimator(search.best_estimator_)
     else:
         with pytest.raises(NotFittedError, match="FPCClassifier instance is not fitted"):
-            display.from_estimator(FPCClassifier())
+            display.from_estimator(paper_classifier())
     assert plt.get_fignums() == []
 
 
@@ -381,7 +381,7 @@ def test_wrong_parameters(search):
 
 
 def test_a_model_without_probabilities():
-    clf = FPCClassifier(2, random_state=0).fit(X, Y)
+    clf = paper_classifier(2, random_state=0).fit(X, Y)
     message = 'This FPCClassifier is not calibrated.*Set calibration="sigmoid" or'
     with pytest.raises(ValueError, match=message):
         ReliabilityDisplay.from_estimator(clf)

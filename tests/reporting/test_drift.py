@@ -11,18 +11,18 @@ import pytest
 import scipy.sparse as sp
 
 import polysift
-from polysift import FPCClassifier, FPCClassifierCV, PolynomialKernelMap, drift, open_data
+from polysift import FPCClassifierCV, PolynomialKernelMap, drift, open_data
 from polysift.data.source import ArraySource
 from polysift.features import levels
 from polysift.reporting.drift import is_much
-from problems import noisy_problem, optional
+from problems import noisy_problem, optional, paper_classifier
 
 pd = optional("pandas")
 
 
 def numbers(rng, m=2000, d=3):
     X, y = noisy_problem(rng, m, d)
-    return X, y, FPCClassifier(2, 30, random_state=0).fit(X, y)
+    return X, y, paper_classifier(2, 30, random_state=0).fit(X, y)
 
 
 def frame(rng, m=2000):
@@ -44,7 +44,7 @@ def frame(rng, m=2000):
 @pytest.fixture
 def table(rng):
     X, y = frame(rng)
-    return X, FPCClassifier(2, 50, random_state=0).fit(X, y)
+    return X, paper_classifier(2, 50, random_state=0).fit(X, y)
 
 
 def column(found, name):
@@ -61,7 +61,7 @@ class TestNumbers:
 
     def test_other_rows_of_the_same_distribution_do_not_differ(self, rng):
         X, y = noisy_problem(rng, 600, 20)
-        clf = FPCClassifier(1, 10, random_state=0).fit(X[:60], y[:60])
+        clf = paper_classifier(1, 10, random_state=0).fit(X[:60], y[:60])
         assert drift(clf, X[60:]).sentences == ()
 
     def test_shares_beyond_the_range(self, rng):
@@ -86,7 +86,7 @@ class TestNumbers:
         X, y, _ = numbers(rng)
         X[X < 0.3] = 0.0
         X[:, 2] += 1.0  # without zeros
-        clf = FPCClassifier(2, 20, random_state=0).fit(sp.csr_matrix(X), y)
+        clf = paper_classifier(2, 20, random_state=0).fit(sp.csr_matrix(X), y)
         moved = X.copy()
         moved[:300, 0], moved[300:500, 1], moved[:400, 2] = 5.0, -1.0, 0.0
         sparse, dense = drift(clf, sp.csr_matrix(moved)), drift(clf, moved)
@@ -98,13 +98,13 @@ class TestNumbers:
     def test_rounding_to_float32_is_no_drift(self, rng, fitted, given):
         X = rng.choice([0.1, 0.7], (500, 2))
         y = X[:, 0] > X[:, 1]
-        clf = FPCClassifier(2, 3, random_state=0).fit(X.astype(fitted), y)
+        clf = paper_classifier(2, 3, random_state=0).fit(X.astype(fitted), y)
         assert drift(clf, X.astype(given)).sentences == ()
 
     def test_a_constant_column_is_not_looked_at(self, rng):
         X, y, _ = numbers(rng)
         X[:, 1] = 3.0
-        clf = FPCClassifier(2, 30, random_state=0).fit(X, y)
+        clf = paper_classifier(2, 30, random_state=0).fit(X, y)
         X[:, 1] = 4.0
         assert [part.name for part in drift(clf, X).columns] == ["x0", "x2"]
 
@@ -142,7 +142,7 @@ class TestTables:
         """Of a column of names, some of further rows are always new."""
         names = np.array([f"name {i}" for i in range(3000)], dtype=object)
         X = pd.DataFrame({"who": rng.choice(names, 6000), "x": rng.random(6000)})
-        clf = FPCClassifier(2, 20, random_state=0).fit(X[:3000], rng.random(3000) < 0.5)
+        clf = paper_classifier(2, 20, random_state=0).fit(X[:3000], rng.random(3000) < 0.5)
         found = column(drift(clf, X[3000:]), "who")
         assert found.unseen == pytest.approx(clf.unseen_shares_[0], abs=0.03)
         assert found.unseen > 0.3 and not found.sentences
@@ -169,7 +169,7 @@ class TestTables:
         """Levels beyond those that are counted are neither missing nor a surprise."""
         monkeypatch.setattr(levels, "MAX_COUNTED_LEVELS", 50)
         X, y = frame(rng)
-        clf = FPCClassifier(2, 50, max_levels=10, random_state=0).fit(X[:1500], y[:1500])
+        clf = paper_classifier(2, 50, max_levels=10, random_state=0).fit(X[:1500], y[:1500])
         who = column(drift(clf, X[1500:]), "who")
         assert clf.column_kinds_[4] == "encoded category"
         assert who.missing == who.trained_missing == 0.0
@@ -294,7 +294,7 @@ class TestResult:
 
     def test_print_shows_those_of_many_columns_that_differ_most(self, rng):
         X, y, _ = numbers(rng, m=300, d=40)
-        clf = FPCClassifier(1, 5, random_state=0).fit(X, y)
+        clf = paper_classifier(1, 5, random_state=0).fit(X, y)
         X[:, 35] = 9.0
         lines = str(drift(clf, X)).splitlines()
         assert lines[0].endswith("the 30 of 40 columns that differ most")
@@ -302,7 +302,7 @@ class TestResult:
 
     def test_names_and_words_cannot_drive_a_terminal(self, rng):
         X = pd.DataFrame({"a\x1b[2J": rng.choice(["x", "y"], 300), "b": rng.random(300)})
-        clf = FPCClassifier(1, 3, random_state=0).fit(X, X["b"] > 0.5)
+        clf = paper_classifier(1, 3, random_state=0).fit(X, X["b"] > 0.5)
         X.iloc[:, 0] = "evil\x1b[2J"
         assert "\x1b" not in str(drift(clf, X))
 

@@ -17,11 +17,11 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from polysift import FPCClassifier, FPCClassifierCV, open_data
+from polysift import FPCClassifierCV, open_data
 from polysift.reporting.evaluation import MAX_CURVE_POINTS, evaluate
 from polysift.runtime.memory import MemoryMeter, peak_memory
 from polysift.runtime.outputs import check_output, replacing
-from problems import noisy_problem, optional
+from problems import noisy_problem, optional, paper_classifier
 
 pd = optional("pandas")
 
@@ -30,7 +30,7 @@ pd = optional("pandas")
 def test_two_classes(rng, weighted):
     X, y = noisy_problem(rng, 3000, 3)
     weights = rng.integers(0, 4, 1500).astype(float) if weighted else None
-    clf = FPCClassifier(degree=2, calibration="sigmoid", random_state=0).fit(X[:1500], y[:1500])
+    clf = paper_classifier(degree=2, calibration="sigmoid", random_state=0).fit(X[:1500], y[:1500])
     found = evaluate(clf, X[1500:], y[1500:], weights)
     truth, predicted = y[1500:], clf.predict(X[1500:])
     p, scores = clf.predict_proba(X[1500:]), clf.decision_function(X[1500:])
@@ -52,7 +52,7 @@ def test_two_classes(rng, weighted):
 
 def test_many_classes_and_no_probabilities():
     X, y = load_digits(return_X_y=True)
-    clf = FPCClassifier(degree=2, n_centers=200, random_state=0).fit(X[::2], y[::2])
+    clf = paper_classifier(degree=2, n_centers=200, random_state=0).fit(X[::2], y[::2])
     found = evaluate(clf, X[1::2], y[1::2])
     scores, truth = clf.decision_function(X[1::2]), y[1::2]
     areas = [roc_auc_score(truth == k, scores[:, k]) for k in range(10)]
@@ -64,7 +64,7 @@ def test_many_classes_and_no_probabilities():
 
 def test_labels_the_model_does_not_know(rng):
     X, y = noisy_problem(rng, 400, 2)
-    clf = FPCClassifier(degree=2, random_state=0).fit(X, y)
+    clf = paper_classifier(degree=2, random_state=0).fit(X, y)
     labels = y.copy()
     labels[:100] = 7
     found = evaluate(clf, X, labels)
@@ -81,7 +81,7 @@ def test_sources(rng):
     X, y = noisy_problem(rng, 500, 2)
     frame = pd.DataFrame(X, columns=["a", "b"]).assign(label=np.where(y > 0, "yes", "no"))
     source = open_data(frame, target="label")
-    clf = FPCClassifier(degree=2, random_state=0).fit(source)
+    clf = paper_classifier(degree=2, random_state=0).fit(source)
     found = evaluate(clf, open_data(frame[["b", "label", "a"]], target="label"))
     assert found.accuracy == clf.score(source)
     with pytest.raises(ValueError, match="can never be equal"):
@@ -96,7 +96,7 @@ class TestTrainingSummary:
         frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=y, w=np.arange(300) % 2)
         frame.to_csv(tmp_path / "rows.csv", index=False)
         source = open_data(tmp_path / "rows.csv", target="y", weight="w")
-        clf = FPCClassifier(degree=2, random_state=0, memory_limit="1GB", n_jobs=1).fit(source)
+        clf = paper_classifier(degree=2, random_state=0, memory_limit="1GB", n_jobs=1).fit(source)
         summary = clf.training_summary_
         assert summary["rows"] == 300
         assert summary["origin"] == str(tmp_path / "rows.csv")
@@ -117,7 +117,7 @@ class TestTrainingSummary:
         frame = pd.DataFrame(X, columns=["a", "b"]).assign(y=y)
         for part in range(3):
             frame[part::3].to_parquet(tmp_path / f"{part}.parquet")
-        clf = FPCClassifier(degree=2, random_state=0)
+        clf = paper_classifier(degree=2, random_state=0)
         clf.fit(open_data(tmp_path / "*.parquet", target="y"))
         assert clf.training_summary_["origin"] == f"{tmp_path / '0.parquet'} and 2 more"
 
@@ -168,7 +168,7 @@ class TestFiles:
         X, y = noisy_problem(rng, 100, 2)
         path = tmp_path / "rows.parquet"
         pd.DataFrame(X, columns=["a", "b"]).to_parquet(path)
-        clf = FPCClassifier(degree=2, random_state=0).fit(pd.read_parquet(path), y)
+        clf = paper_classifier(degree=2, random_state=0).fit(pd.read_parquet(path), y)
         before = path.read_bytes()
         with pytest.raises(ValueError, match="holds the rows themselves"):
             clf.predict_to(open_data(path), path, overwrite=True)

@@ -35,7 +35,7 @@ from polysift.reporting.page import (
     size_text,
 )
 from polysift.reporting.report import report
-from problems import noisy_problem, optional
+from problems import noisy_problem, optional, paper_classifier
 
 pd = optional("pandas")
 
@@ -134,7 +134,7 @@ def sections_of(page):
 
 @pytest.fixture(scope="module")
 def calibrated():
-    clf = FPCClassifier(3, solver="converged", tol=1e-2, calibration="isotonic", random_state=7)
+    clf = paper_classifier(3, solver="converged", tol=1e-2, calibration="isotonic", random_state=7)
     return clf.fit(*TRAIN)
 
 
@@ -147,7 +147,7 @@ def search():
 
 @pytest.fixture(scope="module")
 def plain_model():
-    return FPCClassifier(2, random_state=0).fit(*TRAIN)
+    return paper_classifier(2, random_state=0).fit(*TRAIN)
 
 
 @pytest.fixture(autouse=True)
@@ -308,7 +308,7 @@ def test_the_chosen_candidate_is_shown_wherever_it_ranks(search, undrawn):
 def test_three_classes():
     features, y = load_iris(return_X_y=True, as_frame=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
-    clf = FPCClassifier(2, calibration="sigmoid", random_state=0).fit(features, names)
+    clf = paper_classifier(2, calibration="sigmoid", random_state=0).fit(features, names)
     page = read(report(clf, {"all": (features, names)}))
     assert page.rows("confusion")[0][1:4] == ["setosa", "versicolor", "virginica"]
     curves = svgs(page, "roc")[0]
@@ -326,7 +326,7 @@ def many_classes(n_classes, rows=1500):
 
 def test_fifty_classes_have_a_table_of_confusions():
     features, y = many_classes(50)
-    clf = FPCClassifier(2, random_state=0).fit(features, y)
+    clf = paper_classifier(2, random_state=0).fit(features, y)
     page = read(report(clf, (features, y)))
     counts = confusion_matrix(y, clf.predict(features))
     np.fill_diagonal(counts, 0)
@@ -347,7 +347,7 @@ def test_fifty_classes_have_a_table_of_confusions():
 
 def test_twenty_classes_still_have_a_matrix(undrawn):
     features, y = many_classes(20)
-    clf = FPCClassifier(2, random_state=0).fit(features, y)
+    clf = paper_classifier(2, random_state=0).fit(features, y)
     rows = read(report(clf, (features, y))).rows("confusion")
     assert len(rows) == 22 and all(len(row) == 22 for row in rows)
 
@@ -355,7 +355,7 @@ def test_twenty_classes_still_have_a_matrix(undrawn):
 def test_very_many_classes_and_features(undrawn):
     features, y = many_classes(60)
     features = pd.DataFrame(np.tile(features, 20)).rename(columns=lambda k: f"name{k}")
-    clf = FPCClassifier(1, random_state=0).fit(features, y)
+    clf = paper_classifier(1, random_state=0).fit(features, y)
     page = read(report(clf, (features, y)))
     assert "50 largest of 60 classes" in page.text("data")
     assert "and 20 more" in page.text("data") and "name59" in page.text("data")
@@ -364,7 +364,7 @@ def test_very_many_classes_and_features(undrawn):
 def test_no_mistake_at_all(undrawn):
     features = np.repeat(np.eye(30), 3, axis=0)
     y = np.repeat(np.arange(30), 3)
-    clf = FPCClassifier(1, 30, scaler=None, random_state=0).fit(features, y)
+    clf = paper_classifier(1, 30, scaler=None, random_state=0).fit(features, y)
     assert clf.score(features, y) == 1
     page = read(report(clf, (features, y)))
     assert "No row is classified wrongly" in page.text("confusion")
@@ -397,7 +397,7 @@ def test_files(tmp_path, calibrated):
     path = tmp_path / "all & sundry.parquet"
     frame.to_parquet(path)
     source = open_data(path, target="target")
-    clf = FPCClassifier(2, random_state=0).fit(source)
+    clf = paper_classifier(2, random_state=0).fit(source)
     page = read(report(clf, source))
     assert page.rows("quality")[0] == ["", "all & sundry.parquet"]
     assert "FPCClassifier on all &amp; sundry.parquet" in page.html
@@ -410,7 +410,9 @@ def test_everything_of_the_user_is_escaped(tmp_path):
     path = tmp_path / "<script>odd.parquet"
     frame.to_parquet(path)
     source = open_data(path, target="target")
-    clf = FPCClassifier(2, calibration="sigmoid", class_weight={EVIL: 2.0, "b & c <!-- $x$": 1.0})
+    clf = paper_classifier(
+        2, calibration="sigmoid", class_weight={EVIL: 2.0, "b & c <!-- $x$": 1.0}
+    )
     clf.fit(source)
     html = report(clf, {EVIL: source, "_$\\frac$": source}, title=EVIL, command=EVIL)
     page = read(html)
@@ -433,7 +435,7 @@ def test_everything_of_the_user_is_escaped(tmp_path):
 @pytest.mark.parametrize("names", [("日本", "한국"), ("a\x00\x1bb", "c\ud800d"), ("_a", "x" * 300)])
 def test_odd_names_make_no_noise(names):
     y = np.array(names, dtype=object)[(Y > 0).astype(int)]
-    clf = FPCClassifier(2, calibration="sigmoid", random_state=0).fit(X, y)
+    clf = paper_classifier(2, calibration="sigmoid", random_state=0).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         html = report(clf, {names[0]: (X, y), names[1]: (X, y)})
@@ -469,7 +471,7 @@ def test_what_is_not_known_of_memory(plain_model, undrawn):
 
 
 def test_a_history_without_numbers_is_told_in_words():
-    clf = FPCClassifier(2, tol=0, max_iter=1, random_state=0).fit(*TRAIN)
+    clf = paper_classifier(2, tol=0, max_iter=1, random_state=0).fit(*TRAIN)
     page = read(report(clf, TEST))
     assert svgs(page, "convergence") == []
     assert "There is no picture" in page.text("convergence") and "tol=0" in page.text("convergence")
@@ -477,7 +479,7 @@ def test_a_history_without_numbers_is_told_in_words():
 
 def test_a_model_from_an_old_file(calibrated):
     """It has what prediction needs, and nothing more."""
-    old = FPCClassifier(**calibrated.get_params())
+    old = paper_classifier(**calibrated.get_params())
     needed = ("classes_", "coef_", "centers_", "n_centers_", "degree_", "scaler_")
     for name in (*needed, "n_features_in_", "calibrator_"):
         setattr(old, name, getattr(calibrated, name))
@@ -495,7 +497,7 @@ class TestColumns:
     def page(self):
         frame, y = every_kind()
         frame["outcome"] = y
-        clf = FPCClassifier(2, 40, columns={"since": "drop"}, random_state=0).fit(frame, y)
+        clf = paper_classifier(2, 40, columns={"since": "drop"}, random_state=0).fit(frame, y)
         return read(report(clf, (frame, y)))
 
     def test_each_column_has_its_row(self, page):
@@ -532,7 +534,7 @@ class TestColumns:
     def test_words_are_escaped(self, undrawn):
         frame, y = every_kind()
         frame[EVIL] = np.where(y == "yes", EVIL, "&lt;")
-        clf = FPCClassifier(1, 10, random_state=0).fit(frame, y)
+        clf = paper_classifier(1, 10, random_state=0).fit(frame, y)
         page = read(report(clf, (frame, y)))
         assert shortened(EVIL, 24) in page.rows("columns")[-1][-1]
 
@@ -555,7 +557,7 @@ def test_the_snippet_reproduces_the_model(calibrated, undrawn):
 
 def test_parameters_of_every_kind(undrawn):
     centers = X[:5]
-    clf = FPCClassifier(
+    clf = paper_classifier(
         degree=np.int64(2),
         centers=centers,
         random_state=np.random.RandomState(0),
@@ -655,7 +657,7 @@ def test_a_source_without_labels(tmp_path, plain_model):
 
 def test_wrong_models(plain_model, search):
     with pytest.raises(NotFittedError, match="FPCClassifier instance is not fitted"):
-        report(FPCClassifier(), TEST)
+        report(paper_classifier(), TEST)
     with pytest.raises(NotFittedError, match="FPCClassifierCV instance is not fitted"):
         report(clone(search), TEST)
     with pytest.raises(TypeError, match="got LogisticRegression"):

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from polysift import FPCClassifier, FPCClassifierCV
+from polysift import FPCClassifierCV
 from polysift.reporting.report import report
-from problems import noisy_problem
+from problems import noisy_problem, paper_classifier
 
 pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
 
@@ -28,14 +28,14 @@ WIDTHS = (1280, 390)
 
 def binary():
     X, y = noisy_problem(np.random.default_rng(0), 400, 2)
-    clf = FPCClassifier(3, calibration="isotonic", random_state=0).fit(X[:300], y[:300])
+    clf = paper_classifier(3, calibration="isotonic", random_state=0).fit(X[:300], y[:300])
     return clf, {"training": (X[:300], y[:300]), "validation": (X[300:], y[300:])}
 
 
 def classes():
     X, y = load_iris(return_X_y=True, as_frame=True)
     names = np.array(["setosa", "versicolor", "virginica " + "long" * 30])[y]
-    return FPCClassifier(2, calibration="sigmoid", random_state=0).fit(X, names), (X, names)
+    return paper_classifier(2, calibration="sigmoid", random_state=0).fit(X, names), (X, names)
 
 
 def search():
@@ -50,7 +50,7 @@ def many():
     codes = np.arange(600) % 25
     X = rng.random((25, 4))[codes] + 0.1 * rng.normal(size=(600, 4))
     y = np.array([f"{'verylongname' * 4}{k}" for k in range(25)])[codes]
-    return FPCClassifier(2, random_state=0).fit(X, y), {f"set {k}" * 5: (X, y) for k in range(8)}
+    return paper_classifier(2, random_state=0).fit(X, y), {f"set {k}" * 5: (X, y) for k in range(8)}
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from polysift import CheckpointError, FPCClassifier
+from polysift import CheckpointError
 from polysift.runtime import arrays, checkpoints
 from polysift.runtime.arrays import MalformedError, read_arrays, write_arrays
-from problems import noisy_problem
+from problems import noisy_problem, paper_classifier
 
 X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
 
@@ -29,7 +29,7 @@ def save_always(monkeypatch):
 
 
 def classifier(**changes):
-    return FPCClassifier(
+    return paper_classifier(
         **({"degree": 3, "max_iter": 4, "tol": 1e-300, "random_state": 0} | changes)
     )
 
@@ -271,7 +271,7 @@ def test_a_spilled_state_is_resumed(tmp_path, monkeypatch):
 SERVER = """
 import os, sys, time, warnings
 import numpy as np
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 from polysift.runtime import arrays, checkpoints
 checkpoints.MIN_SECONDS_BETWEEN_SAVES = 0.0
 warnings.simplefilter("ignore")
@@ -280,8 +280,8 @@ X = rng.random((60_000, 6))
 y = rng.integers(0, 3, 60_000)
 
 def fit(folder):
-    clf = FPCClassifier(3, 84, solver=sys.argv[1], max_iter=12, tol=1e-300, random_state=0,
-                        checkpoint=folder)
+    given = PAPER | {"n_centers": 84, "solver": sys.argv[1], "alpha": None, "beta": None}
+    clf = FPCClassifier(**given, max_iter=12, tol=1e-300, random_state=0, checkpoint=folder)
     return clf.fit(X, y).coef_
 
 fit(None)  # what is done once in a process is no part of what follows
@@ -332,16 +332,16 @@ FULL_DISK = """
 import resource, sys, warnings
 from pathlib import Path
 import numpy as np
-from polysift import FPCClassifier, FPCClassifierCV
+from polysift import PAPER, FPCClassifier, FPCClassifierCV
 from polysift.runtime.arrays import read_arrays
 from polysift.runtime.checkpoints import Checkpoint
 
 rng = np.random.default_rng(0)
 X, y = rng.random((20_000, 3)), rng.integers(0, 2, 20_000)
-params = {"max_iter": 6, "random_state": 0}
+params = PAPER | {"n_centers": 40, "max_iter": 6, "random_state": 0}
 models = {
-    "fit": FPCClassifier(3, 40, tol=1e-300, **params),
-    "sampled": FPCClassifier(3, 40, gram="sampled", **params),
+    "fit": FPCClassifier(tol=1e-300, **params),
+    "sampled": FPCClassifier(gram="sampled", **params),
     "search": FPCClassifierCV((1, 2), n_centers=20, cv=2, solvers="paper", random_state=0),
 }
 model, (first, last) = models[sys.argv[1]], map(int, sys.argv[2:])

@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from polysift import CheckpointError, FPCClassifier, FPCClassifierCV
+from polysift import CheckpointError, FPCClassifierCV
 from polysift.runtime import checkpoints
 from polysift.runtime.arrays import read_arrays, write_arrays
-from problems import noisy_problem
+from problems import noisy_problem, paper_classifier
 
 X, Y = noisy_problem(np.random.default_rng(0), 1500, 2)
 FITS = {
-    "paper": FPCClassifier(2, max_iter=3, tol=1e-300),
-    "three classes": FPCClassifier(2, max_iter=2, solver="converged", tol=0),
-    "newton": FPCClassifier(2, solver="newton", max_iter=3, tol=0),
-    "sampled": FPCClassifier(2, gram="sampled", n_centers=5, tol=1e-300),
-    "calibrated": FPCClassifier(1, calibration="sigmoid"),
+    "paper": paper_classifier(2, max_iter=3, tol=1e-300),
+    "three classes": paper_classifier(2, max_iter=2, solver="converged", tol=0),
+    "newton": paper_classifier(2, solver="newton", max_iter=3, tol=0),
+    "sampled": paper_classifier(2, gram="sampled", n_centers=5, tol=1e-300),
+    "calibrated": paper_classifier(1, calibration="sigmoid"),
     "search": FPCClassifierCV((1, 2), n_centers=4, scalers="minmax", cv=2, max_iter=(5, 10)),
 }
 ODD_VALUES = (None, "odd", -7, 0.5, [], {}, [[None]], True)

@@ -78,9 +78,9 @@ def test_progress_bar_on_a_terminal():
     pytest.importorskip("rich")
     pty = pytest.importorskip("pty")
     code = (
-        "import numpy as np; from polysift import FPCClassifier; "
+        "import numpy as np; from polysift import PAPER, FPCClassifier; "
         "X = np.random.default_rng(0).random((200_000, 4)); "
-        "FPCClassifier(4, verbose=1, max_iter=5, tol=1e-300).fit(X, X[:, 0] > 0.5)"
+        "FPCClassifier(**PAPER, verbose=1, max_iter=5, tol=1e-300).fit(X, X[:, 0] > 0.5)"
     )
     shown = bytearray()
     ours, theirs = pty.openpty()

@@ -6,11 +6,12 @@ import pickle
 import numpy as np
 import pytest
 
-from polysift import FPCClassifier, open_data, save
+from polysift import open_data, save
 from polysift.reporting.evaluation import evaluate
 from polysift.runtime import locks, outputs
 from polysift.runtime.locks import LOCK_NAME, machine_mark
 from polysift.runtime.outputs import replacing, replacing_folder
+from problems import paper_classifier
 from writers import WRITERS, Writing, content, open_file, rows_of, timeless, write_often, write_once
 
 pytestmark = pytest.mark.skipif(not locks.HAS_LOCKS, reason="there are no such locks here")
@@ -30,7 +31,7 @@ def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     for which, degree in (("a", 2), ("b", 3)):
         X = rows_of(which)
-        clf = FPCClassifier(degree, n_jobs=1, random_state=0).fit(X, X[:, 0] > X[:, 1])
+        clf = paper_classifier(degree, n_jobs=1, random_state=0).fit(X, X[:, 0] > X[:, 1])
         save(clf, folder / which)
         figures = evaluate(clf, X, X[:, 0] > X[:, 1])  # once, since it measures time
         (folder / f"{which}.figures").write_bytes(pickle.dumps(figures))

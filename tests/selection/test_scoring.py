@@ -11,10 +11,10 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import get_scorer, make_scorer
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from polysift import FPCClassifier, FPCClassifierCV
+from polysift import FPCClassifierCV
 from polysift.selection.scoring import HeldOutScorer, check_scorer
 from polysift.training.calibration import cross_fitted
-from problems import noisy_problem
+from problems import noisy_problem, paper_classifier
 
 M, SPLITS = 90, 3
 CELLS = np.arange(M) % SPLITS
@@ -234,7 +234,7 @@ def test_a_search_scores_as_scikit_learn_does(scoring):
     X, y = data()
     found = search(X, y, scoring).cv_results_
     centers = np.random.default_rng(1).random((8, 3))
-    plain = FPCClassifier(centers=centers, scaler=None, rho=1e-4)
+    plain = paper_classifier(centers=centers, scaler=None, rho=1e-4)
     theirs = GridSearchCV(plain, GRID, scoring=scoring, cv=SPLITS, refit=False).fit(X, y)
     for split in range(SPLITS):
         name = f"split{split}_test_score"
@@ -254,7 +254,7 @@ def test_a_search_by_probabilities(scoring, classes):
             np.empty(len(y), int),
         )
         for k, (train, test) in enumerate(folds):
-            plain = FPCClassifier(**params | {"centers": centers}).fit(X[train], y[train])
+            plain = paper_classifier(**params | {"centers": centers}).fit(X[train], y[train])
             scores[test], fold_parts[test] = (
                 plain.decision_function(X[test]).reshape(len(test), -1),
                 k,

@@ -26,6 +26,7 @@ from polysift.engine.shards import ShardWork
 from polysift.runtime import checkpoints
 from polysift.selection import search as selection_search
 from polysift.selection.stage import Stage
+from problems import paper_classifier
 from searching import (
     QUICK,
     at_call,
@@ -394,7 +395,7 @@ def test_a_checkpoint_of_other_data_or_another_search_is_refused(tmp_path):
         with pytest.raises(CheckpointError, match=f"its {word} is"):
             FPCClassifierCV(**settings | changes, checkpoint=tmp_path).fit(X, y)
     with pytest.raises(CheckpointError, match="belongs to another fit"):
-        FPCClassifier(1, random_state=0, checkpoint=tmp_path).fit(X, y)
+        paper_classifier(1, random_state=0, checkpoint=tmp_path).fit(X, y)
 
 
 @pytest.mark.parametrize("sizes", [(6, 2), (2, 6)])

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 import polysift
 from clusters import Shaky
 from oracles import kernel, lp_optimum
-from polysift import FPCClassifier, FPCClassifierCV
+from polysift import FPCClassifierCV
 from polysift.cluster.engine import ClusterEngine
 from polysift.cluster.held_rows import PartitionedSource
 from polysift.cluster.partitions import cut_into_partitions
@@ -45,7 +45,7 @@ from polysift.solvers.newton_column import (
     NewtonColumn,
 )
 from polysift.solvers.result import Status
-from problems import noisy_problem, optional
+from problems import noisy_problem, optional, paper_classifier
 from solving import PROBLEMS, converged, engine_for, solve
 
 figure = optional("matplotlib.figure")
@@ -61,7 +61,7 @@ def newton(**changes):
 
 
 def classifier(degree=3, **changes):
-    return FPCClassifier(degree, solver="newton", **({"random_state": 0} | changes))
+    return paper_classifier(degree, solver="newton", **({"random_state": 0} | changes))
 
 
 def loss(clf, X, y, weights=None):
@@ -524,7 +524,7 @@ def test_few_rows_per_center():
     how = {"degree": 3, "max_iter": 150, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        best, admm = (FPCClassifier(solver=s, **how).fit(X, y) for s in ("newton", "converged"))
+        best, admm = (paper_classifier(solver=s, **how).fit(X, y) for s in ("newton", "converged"))
     assert loss(best, X, y) <= loss(admm, X, y)
     assert best.history_["objective"][-1] < 1.0
 

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from clusters import K, M, N, Shaky, engines, equal
 from oracles import kernel, lp_optimum
-from polysift import FPCClassifier, load, save
+from polysift import load, save
 from polysift.data.source import ArraySource
 from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import LOCAL, FitContext
@@ -39,7 +39,7 @@ from polysift.runtime.progress import Monitor
 from polysift.solvers import conjugate_gradients
 from polysift.solvers.conjugate_gradients import ConjugateGradients, SampledGram, sampled_sums
 from polysift.solvers.factor import Ridge, factorise
-from problems import noisy_problem
+from problems import noisy_problem, paper_classifier
 from solving import converged, solve
 
 X, Y = noisy_problem(np.random.default_rng(0), 6000, 3)
@@ -240,7 +240,7 @@ def both(X, y, *, weights=None, **parameters):
     """Return a classifier with each Gram matrix."""
     defaults = {"degree": 4, "n_centers": 30, "centers": "random", "random_state": 0}
     fitted = [
-        FPCClassifier(**(defaults | parameters), gram=gram).fit(X, y, weights)
+        paper_classifier(**(defaults | parameters), gram=gram).fit(X, y, weights)
         for gram in ("exact", "sampled")
     ]
     assert [clf.gram_ for clf in fitted] == ["exact", "sampled"]
@@ -331,8 +331,8 @@ class TestModels:
     @pytest.mark.parametrize("gram", ["sampled", "auto"])
     def test_few_rows_are_all_taken(self, gram):
         rows, y = X[:500], Y[:500]
-        exact = FPCClassifier(4, n_centers=30, random_state=0).fit(rows, y)
-        other = FPCClassifier(4, n_centers=30, random_state=0, gram=gram).fit(rows, y)
+        exact = paper_classifier(4, n_centers=30, random_state=0).fit(rows, y)
+        other = paper_classifier(4, n_centers=30, random_state=0, gram=gram).fit(rows, y)
         assert other.gram_ == "exact" and other.n_products_ == 0
         np.testing.assert_array_equal(other.coef_, exact.coef_)
 
@@ -341,7 +341,7 @@ class TestModels:
         before = sampled.history_["objective"][-1]
         sampled.set_params(warm_start=True, tol=0.01, max_iter=300).fit(X, Y)
         assert sampled.history_["objective"][-1] < before and sampled.gram_ == "sampled"
-        paper = FPCClassifier(4, n_centers=30, random_state=0, gram="sampled").fit(X, Y)
+        paper = paper_classifier(4, n_centers=30, random_state=0, gram="sampled").fit(X, Y)
         before = paper.history_["objective"][-1]
         paper.set_params(warm_start=True).fit(X, Y)
         assert paper.history_["objective"][-1] <= before * (1 + 1e-6)
@@ -359,10 +359,10 @@ class TestModels:
             sums.G *= 0.05
             return sums
 
-        exact = FPCClassifier(4, n_centers=30, random_state=0, solver="converged").fit(X, Y)
+        exact = paper_classifier(4, n_centers=30, random_state=0, solver="converged").fit(X, Y)
         monkeypatch.setattr(conjugate_gradients, "sampled_sums", too_small)
         monkeypatch.setattr(ConjugateGradients, "largest", largest)
-        clf = FPCClassifier(4, n_centers=30, random_state=0, solver="converged", gram="sampled")
+        clf = paper_classifier(4, n_centers=30, random_state=0, solver="converged", gram="sampled")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             clf.fit(X, Y)
@@ -378,7 +378,7 @@ MANY = noisy_problem(np.random.default_rng(1), 32_000, 4)
 def model(solver="paper", **changes):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        clf = FPCClassifier(**(WIDE | {"solver": solver, "tol": 1e-9} | changes)).fit(*MANY)
+        clf = paper_classifier(**(WIDE | {"solver": solver, "tol": 1e-9} | changes)).fit(*MANY)
     assert clf.gram_ == "sampled"
     return clf
 
@@ -471,7 +471,7 @@ class TestBudget:
         assert 3 * square < peak_bytes(sampled, work) < 4 * square
 
     def test_too_little_memory(self):
-        clf = FPCClassifier(4, n_centers=35, gram="sampled", memory_limit=2_000_000)
+        clf = paper_classifier(4, n_centers=35, gram="sampled", memory_limit=2_000_000)
         with pytest.raises(MemoryError, match="Set memory_limit to"):
             clf.fit(*MANY)
 
@@ -491,12 +491,12 @@ class TestBudget:
             monkeypatch.setattr(
                 "polysift.training.plan.sampling_pays", lambda *a, pays=pays, **k: pays
             )
-            clf = FPCClassifier(4, n_centers=20, random_state=0, gram="auto").fit(X, Y)
+            clf = paper_classifier(4, n_centers=20, random_state=0, gram="auto").fit(X, Y)
             assert clf.gram_ == ("sampled" if pays else "exact")
 
     def test_the_forecast(self):
-        plain = FPCClassifier(4, n_centers=35).plan(*MANY, show=False)
-        sampled = FPCClassifier(4, n_centers=35, gram="sampled").plan(*MANY, show=False)
+        plain = paper_classifier(4, n_centers=35).plan(*MANY, show=False)
+        sampled = paper_classifier(4, n_centers=35, gram="sampled").plan(*MANY, show=False)
         assert plain.sample == 0 and "of all rows" in str(plain)
         assert 35 * 12 <= sampled.sample < 32_000 and "of some" in str(sampled)
         assert {"sample", "product"} <= sampled.seconds_by_phase.keys()
@@ -516,10 +516,10 @@ class TestParameter:
     def test_bad_values(self, value):
         message = "gram must be one of 'exact', 'sampled', 'auto'; got"
         with pytest.raises(ValueError, match=message):
-            FPCClassifier(gram=value).fit(X, Y)
+            paper_classifier(gram=value).fit(X, Y)
 
     def test_files(self, tmp_path):
-        clf = FPCClassifier(4, n_centers=20, random_state=0, gram="sampled").fit(X, Y)
+        clf = paper_classifier(4, n_centers=20, random_state=0, gram="sampled").fit(X, Y)
         save(clf, tmp_path / "m.polysift")
         again = load(tmp_path / "m.polysift")
         assert again.gram == again.gram_ == "sampled"

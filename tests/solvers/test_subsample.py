@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 from clocks import give_rates
 from oracles import kernel, lp_optimum
-from polysift import FPCClassifier
 from polysift.engine import budget
 from polysift.engine.budget import SERIAL, Execution, Shape
 from polysift.engine.local import LocalEngine
@@ -24,7 +23,7 @@ from polysift.solvers.newton import (
     NewtonSettings,
 )
 from polysift.solvers.subsample import _training_set
-from problems import noisy_problem
+from problems import noisy_problem, paper_classifier
 from solving import engine_for
 
 X, Y = noisy_problem(np.random.default_rng(0), 9000, 3)
@@ -38,7 +37,7 @@ def few_rows(monkeypatch):
 
 
 def classifier(degree=2, **changes):
-    return FPCClassifier(degree, solver="newton", **({"random_state": 0} | changes))
+    return paper_classifier(degree, solver="newton", **({"random_state": 0} | changes))
 
 
 def without_subsample(monkeypatch, clf, *data):

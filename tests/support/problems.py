@@ -1,4 +1,4 @@
-"""Small problems, real data where they are at hand, and packages that may be missing."""
+"""Small problems, the paper's classifier, real data, and packages that may be missing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from polysift import PAPER, FPCClassifier
 
 
 class Missing:
@@ -64,3 +66,14 @@ def noisy_problem(
     y = np.where(z >= np.median(z), 1, -1)
     y[rng.random(m) < noise] *= -1
     return X, y
+
+
+def paper_classifier(degree: Any = 3, n_centers: Any = 1000, **params: Any) -> FPCClassifier:
+    """Return the paper's classifier, which leaves nothing to the data, with other parameters.
+
+    Other solvers have their own alpha and beta.
+    """
+    fixed = dict(PAPER)
+    if params.get("solver", "paper") != "paper":
+        fixed |= {"alpha": None, "beta": None}
+    return FPCClassifier(**fixed | {"degree": degree, "n_centers": n_centers} | params)

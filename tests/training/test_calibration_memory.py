@@ -7,9 +7,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from polysift import FPCClassifier, FPCClassifierCV, open_data
+from polysift import FPCClassifierCV, open_data
 from polysift.engine.budget import Shape, calibration_bytes
 from polysift.training.calibration import calibrate
+from problems import paper_classifier
 
 SIZE = {"features": 3, "centers": 10, "itemsize": 8, "quantiles": False, "unit_bytes": 0}
 
@@ -56,7 +57,7 @@ def test_a_fit_stays_within_its_forecast(where, classes, kind, rows, tmp_path):
         np.savez(tmp_path / "rows.npz", X=X, y=y)
         given = (open_data(tmp_path / "rows.npz"),)
     limit = 10**7 + 140 * classes * rows
-    model = FPCClassifier(1, calibration=kind, n_jobs=1, memory_limit=limit, random_state=0)
+    model = paper_classifier(1, calibration=kind, n_jobs=1, memory_limit=limit, random_state=0)
     fitted, used = traced(lambda: model.fit(*given))
     assert used < fitted.training_summary_["expected_memory"] <= limit
 
@@ -64,6 +65,6 @@ def test_a_fit_stays_within_its_forecast(where, classes, kind, rows, tmp_path):
 def test_a_limit_that_a_calibration_exceeds_is_refused_at_once():
     X = np.random.default_rng(0).random((420_000, 3))
     y, limit = X[:, 0] > 0.5, 55 * 10**6
-    for model in (FPCClassifier(1), FPCClassifierCV(1, cv=2)):
+    for model in (paper_classifier(1), FPCClassifierCV(1, cv=2)):
         with pytest.raises(MemoryError, match="memory_limit"):
             model.set_params(calibration="sigmoid", memory_limit=limit).fit(X, y)

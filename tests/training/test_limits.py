@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import stress
 from clocks import give_rates
-from polysift import Forecast, FPCClassifier, open_data
+from polysift import Forecast, open_data
 from polysift.engine import budget
 from polysift.engine.budget import (
     Execution,
@@ -25,7 +25,7 @@ from polysift.engine.budget import (
 from polysift.engine.shards import ShardWork
 from polysift.runtime.progress import Monitor, OutOfTime
 from polysift.solvers.admm import Admm
-from problems import noisy_problem
+from problems import noisy_problem, paper_classifier
 
 X, Y = noisy_problem(np.random.default_rng(0), 30_000, 4)
 SHAPE = Shape(10**6, 8, 500, 1, 8, False, False, 0)
@@ -50,7 +50,7 @@ WRONG_SIZES = ["lots", "2 XB", "", "1.2.3GB", 0, -5, float("nan"), True, [], np.
 @pytest.mark.parametrize("value", WRONG_SIZES)
 def test_sizes_that_are_not(value):
     with pytest.raises(ValueError, match="memory_limit must be a size such as"):
-        FPCClassifier(memory_limit=value).fit(X[:100], Y[:100])
+        paper_classifier(memory_limit=value).fit(X[:100], Y[:100])
 
 
 def test_a_container_limit_counts(tmp_path, monkeypatch):
@@ -113,7 +113,7 @@ def test_kept_features_do_not_change_the_model(monkeypatch, dtype):
         reads.clear()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            models.append(FPCClassifier(**make).fit(X.astype(dtype), Y, weights))
+            models.append(paper_classifier(**make).fit(X.astype(dtype), Y, weights))
         passes.append(len(reads) / 15)
     np.testing.assert_array_equal(models[0].coef_, models[1].coef_)
     assert passes == [3, 8], "survey, Gram matrix, and the first sweep or all six"
@@ -121,7 +121,7 @@ def test_kept_features_do_not_change_the_model(monkeypatch, dtype):
 
 def test_fit_refuses_what_does_not_fit():
     with pytest.raises(MemoryError, match="at the least"):
-        FPCClassifier(5, 120, memory_limit="5MB").fit(X, Y)
+        paper_classifier(5, 120, memory_limit="5MB").fit(X, Y)
 
 
 @pytest.mark.parametrize("solver", ["paper", "converged"])
@@ -133,22 +133,22 @@ def test_the_model_does_not_depend_on_the_limit(solver):
     assert fit_in(limit, shape, 4).spill
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        free = FPCClassifier(**make).fit(X, y)
-        spilled = FPCClassifier(**make, memory_limit=limit).fit(X, y)
+        free = paper_classifier(**make).fit(X, y)
+        spilled = paper_classifier(**make, memory_limit=limit).fit(X, y)
     np.testing.assert_array_equal(spilled.coef_, free.coef_)
 
 
 LIMITED = """
 import resource, sys, threading, time
 import numpy as np
-from polysift import FPCClassifier, open_data
+from polysift import PAPER, FPCClassifier, open_data
 
 def resident():
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * resource.getpagesize()
 
 source = open_data(sys.argv[1], target="y")
-FPCClassifier(1).fit(open_data(sys.argv[2], target="y"))  # libraries loaded, pools warm
+FPCClassifier(**PAPER).fit(open_data(sys.argv[2], target="y"))  # libraries loaded, pools warm
 before, peak, done = resident(), 0, False
 def sample():
     global peak
@@ -156,7 +156,8 @@ def sample():
         peak = max(peak, resident())
         time.sleep(0.002)
 thread = threading.Thread(target=sample); thread.start()
-clf = FPCClassifier(4, 400, memory_limit=sys.argv[3], max_iter=3, tol=1e-300, random_state=0)
+given = PAPER | {"degree": 4, "n_centers": 400, "memory_limit": sys.argv[3]}
+clf = FPCClassifier(**given, max_iter=3, tol=1e-300, random_state=0)
 clf.fit(source)
 done = True; thread.join()
 print(peak - before)
@@ -211,13 +212,13 @@ except OSError as error:
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_the_least_memory_spills_and_keeps_nothing(monkeypatch, solver):
     """What ``--least-memory`` does to all fits: another execution, and the same bits."""
-    plain = FPCClassifier(2, solver=solver, tol=1e-3, random_state=0, n_jobs=2).fit(X, Y)
+    plain = paper_classifier(2, solver=solver, tol=1e-3, random_state=0, n_jobs=2).fit(X, Y)
     taken, fit_in = [], budget.fit_in
     monkeypatch.setattr(
         budget, "fit_in", lambda *a, **k: taken.append(fit_in(*a, **k)) or taken[-1]
     )
     stress.take_least_memory(monkeypatch)
-    tight = FPCClassifier(2, solver=solver, tol=1e-3, random_state=0, n_jobs=2).fit(X, Y)
+    tight = paper_classifier(2, solver=solver, tol=1e-3, random_state=0, n_jobs=2).fit(X, Y)
     assert taken and all(one == stress.LEAST for one in taken)
     np.testing.assert_array_equal(tight.coef_, plain.coef_)
 
@@ -246,19 +247,21 @@ def test_a_frame_in_memory_is_input_not_work():
     frame = pd.DataFrame(np.random.default_rng(0).random((200_000, 20)))
     frame.columns = [f"x{j}" for j in range(20)]
     source = open_data(frame.assign(y=frame["x0"] > 0.5), target="y")
-    assert FPCClassifier(1, memory_limit="90MB").fit(source).score(source) > 0.9
+    assert paper_classifier(1, memory_limit="90MB").fit(source).score(source) > 0.9
 
 
 def test_plan_draws_nothing():
     rng = np.random.default_rng(0)
-    FPCClassifier(2, random_state=rng).plan(X, Y)
-    drawn = FPCClassifier(2, random_state=rng).fit(X, Y).random_state_
-    assert drawn == FPCClassifier(2, random_state=np.random.default_rng(0)).fit(X, Y).random_state_
+    paper_classifier(2, random_state=rng).plan(X, Y)
+    drawn = paper_classifier(2, random_state=rng).fit(X, Y).random_state_
+    assert (
+        drawn == paper_classifier(2, random_state=np.random.default_rng(0)).fit(X, Y).random_state_
+    )
 
 
 @pytest.mark.needs("pyarrow")
 def test_plan_tells_before_anything_runs(capsys, tmp_path, monkeypatch):
-    clf = FPCClassifier(3, random_state=0)
+    clf = paper_classifier(3, random_state=0)
     expected = clf.plan(X, Y)
     assert isinstance(expected, Forecast)
     assert (expected.rows, expected.features, expected.centers) == (30_000, 4, 35)
@@ -272,7 +275,7 @@ def test_plan_tells_before_anything_runs(capsys, tmp_path, monkeypatch):
     from_file = clf.plan(open_data(tmp_path / "data.csv", target=-1))
     assert from_file.disk >= X.nbytes
     with pytest.raises(MemoryError, match="n_centers"):
-        FPCClassifier(10, memory_limit="60MB").plan(X, Y)
+        paper_classifier(10, memory_limit="60MB").plan(X, Y)
     give_rates(monkeypatch, survey=1e-5, gram=1e-4, sweep=1e-3, reading=2.0)
     phases = clf.plan(X, Y, show=False).seconds_by_phase
     assert phases == pytest.approx({"survey": 2.3, "Gram matrix": 5.0, "sweep": 64.0})
@@ -281,7 +284,7 @@ def test_plan_tells_before_anything_runs(capsys, tmp_path, monkeypatch):
 def test_time_limit_returns_the_latest_model(clock, monkeypatch):
     clock.after(monkeypatch, Admm, "update", 1.0)
     how = {"solver": "converged", "max_iter": 100_000, "tol": 0, "random_state": 0}
-    clf = FPCClassifier(4, **how, time_limit=29.5).fit(X, Y)
+    clf = paper_classifier(4, **how, time_limit=29.5).fit(X, Y)
     assert clf.status_ == "time_limit" and "time_limit" in clf.status_message_
     assert clf.n_iter_ == 30
     assert clf.score(X, Y) > 0.7
@@ -289,7 +292,7 @@ def test_time_limit_returns_the_latest_model(clock, monkeypatch):
 
 def test_time_limit_before_a_model_quotes_the_forecast(clock):
     clock.tick = 1.0
-    clf = FPCClassifier(3, 35, time_limit=0.5)
+    clf = paper_classifier(3, 35, time_limit=0.5)
     with pytest.raises(TimeoutError, match=r"struck in the phase .*forecast .* is about .* s"):
         clf.fit(X, Y)
     assert not hasattr(clf, "coef_")
@@ -303,10 +306,10 @@ def test_time_limit_keeps_the_checkpoint(tmp_path, clock, monkeypatch):
     with monkeypatch.context() as patch:
         clock.after(patch, ShardWork, "gram", 0.1)
         with pytest.raises(TimeoutError, match=f"The checkpoint {tmp_path} keeps what is done"):
-            FPCClassifier(**make, checkpoint=tmp_path, time_limit=2.0).fit(big, y)
+            paper_classifier(**make, checkpoint=tmp_path, time_limit=2.0).fit(big, y)
     assert (tmp_path / "gram.state").exists()
-    resumed = FPCClassifier(**make, checkpoint=tmp_path).fit(big, y)
-    np.testing.assert_array_equal(resumed.coef_, FPCClassifier(**make).fit(big, y).coef_)
+    resumed = paper_classifier(**make, checkpoint=tmp_path).fit(big, y)
+    np.testing.assert_array_equal(resumed.coef_, paper_classifier(**make).fit(big, y).coef_)
 
 
 def test_monitor_raises_at_the_deadline(clock):
@@ -328,7 +331,7 @@ def test_ctrl_c_after_the_first_iterate_keeps_the_model(monkeypatch):
             signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Monitor, "iteration", pressed)
-    clf = FPCClassifier(4, solver="converged", max_iter=100_000, tol=0, random_state=0)
+    clf = paper_classifier(4, solver="converged", max_iter=100_000, tol=0, random_state=0)
     with pytest.warns(ConvergenceWarning, match="interrupted after 5 iterations"):
         clf.fit(X, Y)
     assert clf.status_ == "interrupted" and clf.n_iter_ == 5
@@ -342,7 +345,7 @@ def test_ctrl_c_before_the_first_iterate_raises(monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(local.LocalEngine, "gram", interrupted)
-    clf = FPCClassifier(2)
+    clf = paper_classifier(2)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(X, Y)
     assert not hasattr(clf, "coef_") and not hasattr(clf, "n_features_in_")

@@ -10,8 +10,9 @@ import pytest
 pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 
-from polysift import FPCClassifier, FPCClassifierCV, open_data  # noqa: E402
+from polysift import FPCClassifierCV, open_data  # noqa: E402
 from polysift.training import stored_rows  # noqa: E402
+from problems import paper_classifier  # noqa: E402
 
 M = 30_000
 
@@ -28,7 +29,7 @@ def path(tmp_path_factory):
 
 
 def fitted(path, **params):
-    return FPCClassifier(2, 40, random_state=0, **params).fit(open_data(path, target="y"))
+    return paper_classifier(2, 40, random_state=0, **params).fit(open_data(path, target="y"))
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_each_row_group_is_read_once(path, monkeypatch):
     source = open_data(path, target="y")
     assert source.types is not None  # which looks into the text
     monkeypatch.setattr(arrow, "load_unit", counted)
-    FPCClassifier(2, 40, random_state=0, max_iter=4, tol=0).fit(source)
+    paper_classifier(2, 40, random_state=0, max_iter=4, tol=0).fit(source)
     assert len(loaded) == len(set(loaded)) == 5
 
 
@@ -99,5 +100,5 @@ def test_a_search(path, monkeypatch):
 
 def test_the_forecast_has_the_file(path):
     source = open_data(path, target="y")
-    forecast = FPCClassifier(2, 40).plan(source, show=False)
+    forecast = paper_classifier(2, 40).plan(source, show=False)
     assert forecast.disk == 8 * 3 * M + (8 * M if forecast.spilled else 0)

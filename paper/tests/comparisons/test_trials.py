@@ -14,7 +14,6 @@ pytest.importorskip("matplotlib")
 
 from typer.testing import CliRunner
 
-from polysift import FPCClassifier
 from polysift.cli.app import app
 from polysift.cli.console import state
 from polysift.datasets import UCI, available
@@ -35,6 +34,7 @@ from polysift_paper.comparisons.contenders import (
 from polysift_paper.comparisons.trial import measure
 from polysift_paper.rivals import METHODS
 from polysift_paper.studies.worker import OverLimitError, WorkerError
+from problems import paper_classifier
 
 needs_data = pytest.mark.skipif(
     not available("banknote"), reason="banknote is not at hand: see POLYSIFT_DATA"
@@ -136,7 +136,7 @@ def test_sizes_are_chosen_by_the_validation_rows():
     params = search_sizes(case, Effort(seed=1), (2, 6)).params
     for n in (2, 6):
         drawn = params | {"n_centers": n, "random_state": 1}
-        model = FPCClassifier(**drawn).fit(*case.of(case.train))
+        model = paper_classifier(**drawn).fit(*case.of(case.train))
         scores[n] = model.score(*case.of(case.validation))
     assert scores[params["n_centers"]] == max(scores.values())
 
@@ -146,7 +146,7 @@ def test_sizes_are_chosen_by_the_validation_rows():
 def test_our_search_gives_parameters_that_fit(scoring):
     case = small_case()
     params = search_polysift(case, Effort(grid="quick"), scoring).params
-    model = FPCClassifier(**params).fit(*case.of(case.train))
+    model = paper_classifier(**params).fit(*case.of(case.train))
     assert model.score(*case.of(case.test)) > 0.85
 
 

@@ -11,7 +11,6 @@ import pytest
 from sklearn.svm import LinearSVC
 
 from oracles import kernel, lp_optimum
-from polysift import FPCClassifier
 from polysift.datasets import make_bayes_curve
 from polysift_paper.studies import (
     margins,
@@ -22,6 +21,7 @@ from polysift_paper.studies import (
     theory_rate,
 )
 from polysift_paper.studies.averages import average, exponent, where
+from problems import paper_classifier
 
 pytest.importorskip("matplotlib", reason="pictures need polysift[plots]")
 
@@ -128,7 +128,7 @@ def test_the_minimum_is_that_of_the_primal_programme():
     basis = solvers.legendre_basis(X, 3)
     minimum, found = solvers.hinge_minimum(basis, y)
     assert np.maximum(0, 1 - y * (basis @ found)).mean() == pytest.approx(minimum, abs=1e-9)
-    centers = FPCClassifier(3, scaler=None, random_state=0).fit(X, y).centers_
+    centers = paper_classifier(3, scaler=None, random_state=0).fit(X, y).centers_
     assert lp_optimum(kernel(X, centers, 3), y)[0] == pytest.approx(minimum, abs=1e-9)
 
 

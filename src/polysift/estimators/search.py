@@ -322,7 +322,7 @@ class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _refitted(self, trained: Trained, seed: int) -> FPCClassifier:
         params = {name: getattr(self, name) for name in SHARED_PARAMETERS}
-        model = FPCClassifier(**self.best_params_, **params, kernel="polynomial", random_state=seed)
+        model = FPCClassifier(**self.best_params_, **params, random_state=seed)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))

@@ -152,6 +152,7 @@ class Row:
 
 
 PARAMETER_KINDS: dict[str, Any] = {
+    "kernel": str,
     "degree": int,
     "scaler": str | None,
     "centers": str,

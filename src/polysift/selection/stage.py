@@ -84,7 +84,11 @@ def empty_rows(
     context: SearchContext, spec: MapSpec, candidates: list[Candidate]
 ) -> dict[Reading, Row]:
     """Return a row without scores for each candidate of a feature map, at each of its reads."""
-    common: dict[str, Any] = {"degree": spec.degree, "scaler": spec.scaler}
+    common: dict[str, Any] = {
+        "kernel": spec.kernel,
+        "degree": spec.degree,
+        "scaler": spec.scaler,
+    }
     scheme, _ = spec.resolve(context.source.n_features)
     if scheme != "given":
         common["centers"] = scheme
