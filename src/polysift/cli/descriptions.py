@@ -11,6 +11,7 @@ from polysift.data.kinds import NUMBER
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.search import FPCClassifierCV
 from polysift.plots.base import number_text
+from polysift.reporting.choice import choice_text, kernel_of, scaler_of
 from polysift.reporting.columns import columns_of_model, is_plain, kinds_text
 from polysift.reporting.evaluation import Evaluation
 from polysift.training.plan import duration
@@ -78,9 +79,11 @@ def _described(model: FPCClassifier) -> dict[str, Any]:
         "columns": summary.get("columns", []),
         "classes": model.classes_,
         "class_counts": summary["class_counts"],
+        "kernel": kernel_of(model),
         "degree": model.degree_,
         "n_centers": model.n_centers_,
         "rho": model.rho_,
+        "selection": getattr(model, "selection_", None),
         "n_iter": model.n_iter_,
         "random_state": model.random_state_,
         "objective": last(model, "objective"),
@@ -135,9 +138,10 @@ def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, st
         facts += [
             (
                 "model",
-                f"degree {best.degree_}, {best.n_centers_:,} centers, scaler {best.scaler}, "
-                f"solver {best.solver}, seed {best.random_state_}",
+                f"{kernel_of(best)} kernel, degree {best.degree_}, {best.n_centers_:,} centers, "
+                f"scaler {scaler_of(best)}, solver {best.solver}, seed {best.random_state_}",
             ),
+            *choice_facts(best),
             ("iterations", f"{best.n_iter_}: {best.status_message_}"),
         ]
         if getattr(best, "gram_", "exact") == "sampled":
@@ -157,6 +161,12 @@ def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, st
         f"{name} {duration(seconds)}" for name, seconds in model.timings_.items() if name != "total"
     )
     return [*facts, ("time", f"{duration(model.timings_['total'])} ({phases})")]
+
+
+def choice_facts(model: FPCClassifier) -> list[tuple[str, str]]:
+    """Return how the feature map was chosen, if it was."""
+    text = choice_text(model)
+    return [] if text is None else [("chosen", text)]
 
 
 def kind_facts(model: FPCClassifier) -> list[tuple[str, str]]:

@@ -65,6 +65,16 @@ def whole_or_auto(text: str) -> int | str:
     raise typer.BadParameter(f'expected a whole number of at least 1, or "auto", got {text!r}.')
 
 
+def ratio_or_word(text: str) -> float | str:
+    """Read a number that is not negative, "auto" or "none"."""
+    value = number(text)
+    if text in ("auto", "none"):
+        return text
+    if value is not None and value >= 0:
+        return float(value)
+    raise typer.BadParameter(f'expected a number from 0, "auto" or "none", got {text!r}.')
+
+
 def count_or_share(text: str) -> int | float:
     """Read a number of folds, or a share of the rows."""
     value = number(text)

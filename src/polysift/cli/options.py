@@ -18,6 +18,7 @@ from polysift.cli.option_types import (
     duration,
     items,
     memory,
+    ratio_or_word,
     values,
     whole_or_auto,
 )
@@ -330,13 +331,18 @@ class EngineOptions:
 class ModelOptions:
     """The options of a fit alone."""
 
-    degree: Annotated[int | None, option(MODEL, "Degree of the kernel.", "3", min=1)] = None
+    kernel: Annotated[
+        Literal["auto", "polynomial", "spline"] | None, option(MODEL, "Kernel.", "auto")
+    ] = None
+    degree: Annotated[
+        Any, option(MODEL, "Degree of the kernel.", "auto", parser=whole_or_auto, metavar="N|auto")
+    ] = None
     n_centers: Annotated[
         Any, option(MODEL, "Number of centers.", "auto", parser=whole_or_auto, metavar="N|auto")
     ] = None
     scaler: Annotated[
-        Literal["minmax", "standard", "quantile", "none"] | None,
-        option(MODEL, "How columns are scaled.", "minmax"),
+        Literal["auto", "minmax", "standard", "quantile", "none"] | None,
+        option(MODEL, "How columns are scaled.", "auto"),
     ] = None
     solver: Annotated[SolverName | None, option(MODEL, "Solver.", "paper")] = None
     loss: Annotated[
@@ -344,7 +350,14 @@ class ModelOptions:
         option(MODEL, "What is minimised; logistic with newton gives probabilities.", "hinge"),
     ] = None
     rho: Annotated[
-        float | None, option(MODEL, "alpha / beta relative to trace(G) / n.", "by alpha")
+        Any,
+        option(
+            MODEL,
+            "alpha / beta relative to trace(G) / n; none is by alpha and beta.",
+            "auto, where neither alpha nor beta is given",
+            parser=ratio_or_word,
+            metavar="RATIO|auto|none",
+        ),
     ] = None
     max_iter: Annotated[
         int | None,

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from polysift.features.columns import COLUMN_KINDS
-from polysift.features.scalers import Scaler
+from polysift.features.kernels import KERNELS
+from polysift.features.scalers import SCALERS, Scaler
 from polysift.features.tables import TableScaler, check_words, stored_scaler
 from polysift.runtime.arrays import InvalidFieldError, is_plain_array, require, required_array
 
@@ -24,6 +25,14 @@ SUMMARY_FIELDS = (
     *("expected_memory", "measured_memory", "memory_limit"),
 )
 """What every fit records in ``training_summary_``."""
+
+
+SELECTION_FIELDS = ("rows", "centers", "trials", "best", "column_weights")
+TRIAL_FIELDS = {"kernel", "scaler", "degree", "weights", "gcv", "degrees_of_freedom"}
+"""What a choice records in ``selection_``, and of each trial."""
+
+WEIGHTS = ("equal", "by importance")
+"""The weights of columns that are tried."""
 
 
 def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
@@ -42,6 +51,7 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
         require(len(centers) == n, "centers_ and n_centers_ must agree")
         required_array(attributes, "coef_", "f", (columns, n))
         _integer(attributes, "degree_", 1, MAX_DEGREE)
+        _word({"kernel_": "polynomial"} | attributes, "kernel_", KERNELS)
         _check_column_facts(attributes, d, scaler)
     else:
         _check_search(attributes, d, classes)
@@ -79,6 +89,8 @@ def _check_records(attributes: dict[str, Any], n_classes: int, d: int) -> None:
         _check_columns(_fields(attributes, "history_"), "history_", attributes.get("n_iter_"))
     if "training_summary_" in attributes:
         _check_summary(_fields(attributes, "training_summary_", *SUMMARY_FIELDS), n_classes, d)
+    if "selection_" in attributes:
+        _check_selection(_fields(attributes, "selection_", *SELECTION_FIELDS), d)
     if "timings_" in attributes:
         seconds = _fields(attributes, "timings_", "total").values()
         require(all(isinstance(s, Real) for s in seconds), "timings_ must be numbers")
@@ -91,6 +103,35 @@ def _check_records(attributes: dict[str, Any], n_classes: int, d: int) -> None:
         require(isinstance(attributes.get(name, ""), str), f"{name} must be text")
     for name in ("rho_", "best_score_", "time_saved_"):
         require(_is_number(attributes.get(name, 0.0)), f"{name} must be a number")
+
+
+def _check_selection(found: dict[str, Any], d: int) -> None:
+    """Check how the feature map was chosen, which ``inspect`` and the report show."""
+    trials: Any = found["trials"]
+    fits = isinstance(trials, list) and all(isinstance(trial, dict) for trial in trials)
+    require(fits and trials, "the trials of selection_ must be a list of dicts")
+    for trial in trials:
+        _check_trial(trial)
+    _integer(found, "best", 0, len(trials) - 1)
+    for name in ("rows", "centers"):
+        _integer(found, name, 1)
+    weights: Any = found["column_weights"]
+    if weights is not None:
+        fits = isinstance(weights, list) and len(weights) == d
+        require(fits and all(map(_is_number, weights)), f"column_weights must be {d} numbers")
+        require(min(weights) >= 0, "column_weights must not be negative")
+
+
+def _check_trial(trial: dict[str, Any]) -> None:
+    """Check one of the feature maps that were tried."""
+    require(trial.keys() == TRIAL_FIELDS, f"trials must have {', '.join(sorted(TRIAL_FIELDS))}")
+    _word(trial, "kernel", KERNELS)
+    _word(trial, "scaler", tuple(SCALERS))
+    _word(trial, "weights", WEIGHTS)
+    _integer(trial, "degree", 1, MAX_DEGREE)
+    numbers = [trial[name] for name in ("gcv", "degrees_of_freedom")]
+    none = all(number is None for number in numbers)
+    require(none or all(map(_is_number, numbers)), "the results of a trial must be numbers")
 
 
 def _check_summary(summary: dict[str, Any], n_classes: int, n_columns: int) -> None:
@@ -167,6 +208,13 @@ def _integer(owner: dict[str, Any], name: str, least: int, most: int = 2**63) ->
     if not (whole and least <= found <= most):
         raise InvalidFieldError(f"{name} must be an integer from {least} to {most}")
     return int(found)
+
+
+def _word(owner: dict[str, Any], name: str, choices: tuple[str | None, ...]) -> None:
+    """Raise unless a field is one of some words."""
+    found: Any = owner.get(name)
+    known = (found is None or isinstance(found, str)) and found in choices
+    require(known, f"{name} must be one of {', '.join(map(repr, choices))}")
 
 
 def _classes(attributes: dict[str, Any]) -> Any:

@@ -17,6 +17,7 @@ from polysift.explanation.explanation import Explanation
 from polysift.explanation.levels import level_rows
 from polysift.explanation.tables import MAX_LEVEL_TABLES, notes_of
 from polysift.reporting.case import MAX_LISTED_CLASSES, Case, Section, noted
+from polysift.reporting.choice import kernel_of, scaler_of
 from polysift.reporting.page import (
     SPACE,
     Markup,
@@ -111,9 +112,10 @@ def model_section(case: Case) -> Section:
     """Return the section on the model and its parameters."""
     model, fitted = case.model, case.fitted
     entries = [
+        ("Kernel", kernel_of(model)),
         ("Degree", f"{model.degree_}"),
         ("Centers", f"{model.n_centers_:,}"),
-        ("Scaler", model.scaler or "none"),
+        ("Scaler", scaler_of(model)),
         ("Solver", model.solver),
     ]
     if hasattr(model, "rho_"):

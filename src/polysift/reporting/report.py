@@ -12,6 +12,7 @@ from polysift.estimators.search import FPCClassifierCV, classifier_of
 from polysift.explanation.explain import explain
 from polysift.explanation.explanation import Explanation
 from polysift.reporting.case import Case, file_name
+from polysift.reporting.choice import choice_text, kernel_of
 from polysift.reporting.columns import columns_section
 from polysift.reporting.evaluation import Evaluation, evaluate
 from polysift.reporting.model import (
@@ -29,7 +30,12 @@ from polysift.reporting.quality import (
     roc_section,
     summary_section,
 )
-from polysift.reporting.training import convergence_section, cost_section, search_section
+from polysift.reporting.training import (
+    choice_section,
+    convergence_section,
+    cost_section,
+    search_section,
+)
 from polysift.runtime.outputs import check_output, replacing
 from polysift.training.plan import Forecast
 
@@ -192,6 +198,7 @@ def _page(case: Case, title: str | None) -> str:
         roc_section,
         reliability_section,
         explanation_section,
+        choice_section,
         convergence_section,
         search_section,
         cost_section,
@@ -211,7 +218,8 @@ def _subtitle(case: Case) -> str:
     model, rows = case.model, case.summary.get("rows")
     how = "tuned " if case.search is not None else ""
     learned = "" if rows is None else f", fitted to {rows:,} rows"
+    chosen = choice_text(model)
     return (
-        f"A {how}polynomial kernel classifier of degree {model.degree_} with "
-        f"{model.n_centers_:,} centers{learned}."
+        f"A {how}{kernel_of(model)} kernel classifier of degree {model.degree_} with "
+        f"{model.n_centers_:,} centers{learned}{'' if chosen is None else f', chosen {chosen}'}."
     )

@@ -1,4 +1,4 @@
-"""The sections on the training: convergence, search, cost."""
+"""The sections on the training: automatic choice, convergence, search, cost."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from polysift.estimators.search import FPCClassifierCV
 from polysift.losses import loss_of
 from polysift.plots.base import number_text
 from polysift.reporting.case import Case, Section, splits_text
+from polysift.reporting.choice import choice_text, trials_table
 from polysift.reporting.figures import convergence_picture, search_pictures
 from polysift.reporting.page import (
     NONE,
@@ -34,6 +35,15 @@ MAX_LISTED_CANDIDATES = 10
 
 OTHER_WORK = "everything else"
 """The phase of all work between passes over the data, such as solving for the coefficients."""
+
+
+def choice_section(case: Case) -> Section | None:
+    """Return the section on the automatic choice, where something was left to it."""
+    shown = trials_table(case.model)
+    if shown is None:
+        return None
+    words = f"The feature map was chosen {choice_text(case.model)}, without a search."
+    return "choice", "Automatic choice", joined((paragraph(words), shown))
 
 
 def convergence_section(case: Case) -> Section | None:
