@@ -134,6 +134,8 @@ def _table_source(
     """Return a table in memory as a source of floats."""
     if isinstance(X, list | tuple):
         X = np.array(X, dtype=object)
+    elif not any(hasattr(X, name) for name in ("dtype", "dtypes", "schema")):
+        X = np.asarray(X)  # what only has __array__
     if getattr(X, "ndim", 2) != 2 and not getattr(X.dtype, "names", None):
         raise ValueError(
             f"Expected 2D array, got {X.ndim}D array instead. Reshape your data: a row per sample."

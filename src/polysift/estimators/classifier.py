@@ -577,7 +577,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def _warm_start(self, classes: Any) -> WarmStart:
         check_warm_start(self, classes)
-        return WarmStart(feature_map_of(self), self.coef_.T)
+        selection = getattr(self, "selection_", None)
+        return WarmStart(feature_map_of(self), self.coef_.T, selection)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

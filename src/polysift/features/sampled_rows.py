@@ -2,7 +2,8 @@
 
 Signs of leakage (``features.leakage``) and the choice of a feature map (``training.choice``) are
 found in it. Which rows are in it depends on a seeded hash of their content alone: neither on their
-order nor on repetition, so that it is the same for threads, files and workers.
+order nor on repetition, so that it is the same for threads, files and workers. Where rows repeat so
+often that too few of them differ, it is by their position instead.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from polysift.data.labels import Encoding, LabelPart
-from polysift.features.centers import hash_rows, mix
+from polysift.features.centers import Words, hash_rows, mix
 from polysift.runtime.types import Block, BoolArray, FloatArray, IntArray
 
 
@@ -61,12 +62,61 @@ class LabelledSample:
     weights: FloatArray | None
     numbers: IntArray
 
+    @property
+    def total(self) -> float:
+        """The total of the rows' own weights."""
+        return float(len(self.codes) if self.own_weights is None else self.own_weights.sum())
+
+    @property
+    def n_distinct(self) -> int:
+        """The number of distinct rows."""
+        return len(np.unique(hash_rows(self.rows, 0)))
+
+    def share(self, share: float, seed: int) -> LabelledSample:
+        """Return the rows that would be in a sample of a smaller share."""
+        return self._of(np.flatnonzero(is_sampled(self.rows, share, seed)))
+
+    def first(self, total: float) -> LabelledSample:
+        """Return the first rows, of at most this total of their own weights, but one at least."""
+        own = np.ones(len(self.codes)) if self.own_weights is None else self.own_weights
+        return self._of(np.arange(max(np.searchsorted(own.cumsum(), total, side="right"), 1)))
+
+    def in_order(self, seed: int) -> LabelledSample:
+        """Return the rows in an order that depends on their content, class and weight alone."""
+        keys = mix(hash_rows(self.rows, seed))
+        own = np.zeros(len(keys)) if self.own_weights is None else self.own_weights
+        return self._of(np.lexsort((own, self.codes, keys)))
+
+    def _of(self, chosen: IntArray) -> LabelledSample:
+        own, weights = (
+            None if given is None else given[chosen] for given in (self.own_weights, self.weights)
+        )
+        numbers = self.numbers[chosen]
+        return LabelledSample(self.rows[chosen], self.codes[chosen], own, weights, numbers)
+
+    def distinct(self, most: int) -> tuple[FloatArray, FloatArray]:
+        """Return some distinct dense rows and their weights; order and repetition do not matter."""
+        keys = hash_rows(self.rows, 0)
+        keys, first, groups = np.unique(keys, return_index=True, return_inverse=True)
+        totals = np.bincount(groups, self.weights, len(keys))
+        return self.rows[first[:most]], totals[:most].astype(float)
+
 
 def is_sampled(block: Block, share: float, seed: int) -> BoolArray:
     """Return which rows of a block are in a sample of this share of the distinct rows."""
     if share >= 1.0:
         return np.ones(block.shape[0], dtype=bool)
     keys = mix(hash_rows(block, seed))  # once more, since small hashes are those of centers
+    return _below(keys, share)
+
+
+def is_sampled_at(first_row: int, count: int, share: float, seed: int) -> BoolArray:
+    """Return which of adjacent rows, of which the first has this number, are in a sample."""
+    positions = np.arange(first_row, first_row + count, dtype=np.uint64)
+    return _below(mix(positions + mix(np.array([seed], dtype=np.uint64))), share)
+
+
+def _below(keys: Words, share: float) -> BoolArray:
     return np.asarray((keys >> np.uint64(11)) < np.uint64(share * 2.0**53))
 
 

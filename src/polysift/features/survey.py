@@ -26,7 +26,7 @@ from polysift.features.levels import (
     count_levels,
     find_whole_numbers,
 )
-from polysift.features.sampled_rows import SampledRows, is_sampled
+from polysift.features.sampled_rows import SampledRows, is_sampled, is_sampled_at
 from polysift.features.scalers import SCALERS, needs_dense_rows, needs_sketch
 from polysift.features.statistics import (
     ColumnStatistics,
@@ -79,6 +79,8 @@ class Questions:
         The class and the weight of every row, where they are gathered: they need not be read again.
     sampled : float
         The share of the rows that are kept with their labels (``features.sampled_rows``).
+    by_position : bool
+        Whether the position of a row decides on that, and not its content.
     """
 
     labels: bool
@@ -93,6 +95,7 @@ class Questions:
     codes: IntArray | None = None
     own_weights: FloatArray | None = None
     sampled: float = 0.0
+    by_position: bool = False
 
 
 @dataclass
@@ -241,7 +244,11 @@ def _survey_sample(
     questions: Questions,
 ) -> SampledRows:
     """Return the rows of a part that are in the sample, with their labels."""
-    chosen = is_sampled(rows, questions.sampled, questions.seed)
+    share, seed = questions.sampled, questions.seed
+    if questions.by_position:
+        chosen = is_sampled_at(source.first_row + first, rows.shape[0], share, seed)
+    else:
+        chosen = is_sampled(rows, share, seed)
     if weights is not None:
         chosen &= weights > 0
     labels = label_part(source.labels(part)[chosen], None if weights is None else weights[chosen])

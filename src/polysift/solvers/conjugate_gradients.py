@@ -19,7 +19,7 @@ in one of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -358,8 +358,7 @@ class SampledGram:
         )
         solvers = []
         for fold in folds:
-            factor, Aty = factored(sums, ridge, fold, sums.trace_over(fold))
-            factor = replace(factor, choice=choice)
+            factor, Aty = factored(sums, ridge, fold, sums.trace_over(fold), choice)
             solvers.append(SampledAdmm(factor, Aty, settings, engine.total_weight(fold), fold))
         return solvers
 

@@ -6,7 +6,7 @@ in them, and the factor may not exist.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from polysift.engine.sums import GramSums
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.types import FloatArray
 from polysift.solvers.gcv import RidgeChoice, choose_rho
+
+GRAM_OVERFLOWS = "The Gram matrix overflows. Lower the degree, or scale X down."
 
 RHO_FLOOR = 10.0
 """The floor on rho in units of eps trace(G), the order of the rounding errors in G."""
@@ -92,7 +94,7 @@ def factorise(G: FloatArray, ridge: Ridge, trace: float | None = None) -> Factor
     with np.errstate(over="ignore"):
         trace = float(diagonal.sum()) if trace is None else trace
     if not np.isfinite(trace):
-        raise FeatureOverflowError("The Gram matrix overflows. Lower the degree, or scale X down.")
+        raise FeatureOverflowError(GRAM_OVERFLOWS)
     floor = rho_floor(trace)
     asked = ridge.asked(float(trace), len(G), float(floor))
     if not np.isfinite(asked):
@@ -121,11 +123,21 @@ def rho_floor(trace: float) -> float:
 
 
 def factored(
-    sums: GramSums, ridge: Ridge, without: int | None, trace: float | None = None
+    sums: GramSums,
+    ridge: Ridge,
+    without: int | None,
+    trace: float | None = None,
+    choice: RidgeChoice | None = None,
 ) -> tuple[Factor, FloatArray]:
-    """Return the factor of all rows but those of one fold part, and their A'y."""
+    """Return the factor of all rows but those of one fold part, and their A'y.
+
+    ``choice`` says how the ridge was chosen, if it was: then nobody asked for another one.
+    """
     G, Aty = sums.over(without)
-    return factorise(G, ridge, trace), Aty
+    factor = factorise(G, ridge, trace)
+    if choice is not None:
+        factor = replace(factor, rho_raised=False, choice=choice)
+    return factor, Aty
 
 
 def chosen_ridge(
@@ -142,4 +154,4 @@ def chosen_ridge(
     if not np.isfinite(trace):
         return Ridge(relative_rho=1.0), None  # the factorisation says what to do
     choice = choose_rho(G, Aty, m, rho_floor(trace))
-    return Ridge(relative_rho=choice.rho * len(G) / trace), choice
+    return Ridge(relative_rho=choice.rho * len(G) / trace if trace > 0 else 0.0), choice

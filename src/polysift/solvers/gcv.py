@@ -27,7 +27,8 @@ STEPS_PER_DECADE = 4
 """Values of rho that are tried, per factor of ten."""
 
 MAX_RELATIVE_RHO = 10.0
-"""The largest rho that is tried, in units of trace(G) / n."""
+"""The largest rho that is tried, in units of trace(G) / min(n, m): its df is at most m / 10, so
+that there is always one to choose."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,11 @@ def choose_rho(G: FloatArray, Aty: FloatArray, m: float, floor: float) -> RidgeC
     """
     n, K = Aty.shape
     d, e, b = _tridiagonal(G, Aty)
+    unit = max(float(d.max()), floor)  # sums of squares of large features would overflow
+    d, e, b = d / unit, e / unit, b / np.sqrt(unit)
     w = np.maximum(scipy.linalg.eigvalsh_tridiagonal(d, e) if n > 1 else d, 0.0)
     best = RidgeChoice(np.inf, np.inf, 0.0)
-    for rho in _candidates(floor, MAX_RELATIVE_RHO * float(w.sum()) / n):
+    for rho in _candidates(floor / unit, MAX_RELATIVE_RHO * float(w.sum()) / min(n, m)):
         u = _solve(d + rho, e, b)
         df = float(np.sum(w / (w + rho)))
         room = 1.0 - ROBUSTNESS * df / m
@@ -76,7 +79,7 @@ def choose_rho(G: FloatArray, Aty: FloatArray, m: float, floor: float) -> RidgeC
         rss = max(K * m - float(np.vdot(u, b)) - rho * float(np.vdot(u, u)), 0.0)
         score = rss / (K * m) / room**2
         if score < best.score:
-            best = RidgeChoice(rho, score, df)
+            best = RidgeChoice(float(rho) * unit, score, df)
     return best
 
 

@@ -7,7 +7,7 @@ A ``Start`` makes the solvers: from the Gram matrix of all rows (``FullGram``), 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,8 +57,7 @@ class FullGram:
         ridge, choice = chosen_ridge(sums, settings.ridge, engine.total_weight())
         solvers = []
         for fold in folds:
-            factor, Aty = factored(sums, ridge, fold)
-            factor = replace(factor, choice=choice)
+            factor, Aty = factored(sums, ridge, fold, choice=choice)
             solvers.append(settings.solver(factor, Aty, engine.total_weight(fold), fold))
         return solvers
 

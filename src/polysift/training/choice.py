@@ -33,12 +33,13 @@ from polysift.features.feature_map import (
 )
 from polysift.features.kernels import KERNELS, power_in_place
 from polysift.features.parts import column_part
+from polysift.features.sampled_rows import LabelledSample
 from polysift.features.scalers import SCALERS
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import block_spans
 from polysift.runtime.parameters import check_choice, check_integer
 from polysift.runtime.types import FloatArray
-from polysift.solvers.factor import rho_floor
+from polysift.solvers.factor import GRAM_OVERFLOWS, rho_floor
 from polysift.solvers.gcv import RidgeChoice, choose_rho
 from polysift.training.preparation import Prepared
 
@@ -181,7 +182,7 @@ def open_map_spec(estimator: Any, source: DataSource, seed: int) -> tuple[MapSpe
     n = check_n_centers(estimator.n_centers)
     spec = MapSpec(
         degree=FIRST_DEGREE if open_degree else degrees[0],
-        n_centers=auto_centers(source.n_rows) if n is None and isinstance(centers, str) else n,
+        n_centers=_most_centers(source) if n is None and isinstance(centers, str) else n,
         centers=centers,
         scaler=scalers[0],
         seed=seed,
@@ -198,10 +199,23 @@ def _is_auto(value: Any) -> bool:
     return isinstance(value, str) and value == AUTO
 
 
-def auto_centers(rows: int) -> int:
+def auto_centers(rows: float) -> int:
     """Return the most centers for so many rows, where their number is left open."""
     affordable = max((MAX_AUTO_COST / rows) ** 0.5, MAX_CHEAP_CENTERS)
     return int(max(1, min(rows // MIN_ROWS_PER_CENTER, MAX_AUTO_CENTERS, affordable)))
+
+
+def _most_centers(source: DataSource) -> int:
+    """Return the most centers for the rows of a source, whose weights are not known yet."""
+    if source.has_weights:
+        return min(source.n_rows, MAX_AUTO_CENTERS)
+    return auto_centers(source.n_rows)
+
+
+def _most_of(spec: MapSpec) -> int:
+    """Return the most centers of a feature map, whatever its degree."""
+    given = np.inf if isinstance(spec.centers, str) else len(spec.centers)
+    return int(min(given, np.inf if spec.n_centers is None else spec.n_centers))
 
 
 def sampled_rows(rows: int, features: int, centers: int) -> int:
@@ -211,10 +225,10 @@ def sampled_rows(rows: int, features: int, centers: int) -> int:
     return int(min(rows, wanted, max(MAX_SAMPLED_VALUES // features, 1)))
 
 
-def sampled_centers(rows: int, centers: int) -> int:
+def sampled_centers(rows: float, centers: int) -> int:
     """Return the number of centers of the maps that are tried on so many rows."""
     few = min(MIN_TRIED_CENTERS, rows // MIN_ROWS_PER_CENTER)
-    return max(1, min(centers, max(few, rows // ROWS_PER_CENTER)))
+    return int(max(1, min(centers, max(few, rows // ROWS_PER_CENTER))))
 
 
 class MapChooser:
@@ -240,15 +254,15 @@ class MapChooser:
         self._openings, self._context = openings, context
         self._survey, self._sample = prepared.found, prepared.sample
         self._n_classes = prepared.data.n_classes
-        self._data = self._first_rows(FIRST_ROWS)
+        self._use(prepared.sample.first(FIRST_ROWS))
         self.trials: list[Trial] = []
+        self._overflow: FeatureOverflowError | None = None
 
-    def _first_rows(self, rows: int) -> TrainingSet:
-        """Return the first rows of the sample to compute with."""
-        sample, own = self._sample, slice(rows)
-        weights = None if sample.weights is None else sample.weights[own]
-        return TrainingSet(
-            ArraySource(sample.rows[own]), sample.codes[own], self._n_classes, weights
+    def _use(self, sample: LabelledSample) -> None:
+        """Compute with these rows of the sample from now on."""
+        self._total = sample.total
+        self._data = TrainingSet(
+            ArraySource(sample.rows), sample.codes, self._n_classes, sample.weights
         )
 
     def facts(self, best: Trial) -> dict[str, Any]:
@@ -265,26 +279,25 @@ class MapChooser:
 
     def choose(self, spec: MapSpec) -> Trial:
         """Return the best trial, among maps whose other parameters are those of ``spec``."""
-        _, n = spec.resolve(self._data.source.n_features)
-        rows = self._sample.rows.shape[0]
+        n = _most_of(spec)
         best = self._best_kernel(spec, n)
         if self._openings.weights:
             best = self._weighed(best)
-        if rows > 1.5 * self._data.source.n_rows:
-            self._data = self._first_rows(rows)
+        if self._sample.total > 1.5 * self._total:
+            self._use(self._sample)
             best = self._confirmed(best.spec, n)
         return best
 
     def _on_sample(self, spec: MapSpec, n: int) -> MapSpec:
-        return replace(spec, n_centers=sampled_centers(self._data.source.n_rows, n))
+        return replace(spec, n_centers=sampled_centers(self._total, n))
 
     def _best_kernel(self, spec: MapSpec, n: int) -> Trial:
         """Return the best trial over kernels, scalers and degrees, with equal weights."""
         spec = self._on_sample(spec, n)
         best, degree = Trial(spec), spec.degree
         for kernel in self._openings.kernels:
-            if kernel == "spline" and not self._has_numbers():
-                continue
+            if kernel == "spline" != self._openings.kernels[-1] and not self._has_numbers():
+                continue  # the other kernel is the same
             scalers = self._openings.scalers if kernel == "polynomial" else (spec.scaler,)
             found = [
                 self._climb(replace(spec, kernel=kernel, scaler=scaler, degree=degree))
@@ -292,6 +305,8 @@ class MapChooser:
             ]
             best = _preferred([best, *found])
             degree = best.spec.degree
+        if self._overflow is not None and best.ridge is None:
+            raise self._overflow
         return best
 
     def _weighed(self, best: Trial) -> Trial:
@@ -334,18 +349,23 @@ class MapChooser:
 
     def _try(self, spec: MapSpec) -> Trial:
         """Try a feature map on the sample."""
-        data, context = self._data, self._context
         try:
-            feature_map = build_feature_map(spec, self._survey, float, data.total_weight())
-        except FeatureOverflowError:
-            found = Trial(spec)
-        else:
-            engine = LocalEngine(data, feature_map, context.pool, context.execution)
-            G, Aty = engine.gram().over(None)
-            ridge = choose_rho(G, Aty, data.total_weight(), rho_floor(float(np.trace(G))))
-            found = Trial(spec, ridge, feature_map, _solution(G, Aty, ridge.rho))
+            found = self._tried(spec)
+        except FeatureOverflowError as error:
+            self._overflow, found = error, Trial(spec)
         self.trials.append(replace(found, feature_map=None, u=None))
         return found
+
+    def _tried(self, spec: MapSpec) -> Trial:
+        data, context = self._data, self._context
+        feature_map = build_feature_map(spec, self._survey, float, data.total_weight())
+        G, Aty = LocalEngine(data, feature_map, context.pool, context.execution).gram().over(None)
+        with np.errstate(over="ignore"):
+            trace = float(np.trace(G))
+        if not np.isfinite(trace):
+            raise FeatureOverflowError(GRAM_OVERFLOWS)
+        ridge = choose_rho(G, Aty, data.total_weight(), rho_floor(trace))
+        return Trial(spec, ridge, feature_map, _solution(G, Aty, ridge.rho))
 
     def _weights(self, trial: Trial) -> FloatArray | None:
         """Return weights of the columns by how much each matters to a trial's scores.
@@ -358,7 +378,8 @@ class MapChooser:
             return None
         d, n = len(columns.used), trial.feature_map.n_centers
         rows = int(min(WEIGHED_ROWS, max(WEIGHED_PARTS / (d * n), 100)))
-        changes = _score_changes(trial.feature_map, trial.u, self._sample.rows[:rows], columns.used)
+        sample, counts = self._sample.distinct(rows)
+        changes = _score_changes(trial.feature_map, trial.u, sample, counts, columns.used)
         weights = np.zeros(len(columns.kinds))
         if not changes.any():
             return None
@@ -386,8 +407,6 @@ def enough_centers(best: Trial, n: int) -> int:
 
 def _solution(G: FloatArray, Aty: FloatArray, rho: float) -> FloatArray | None:
     """Return (G + rho I)^-1 A'y; G is overwritten."""
-    if not np.isfinite(rho):
-        return None
     G[np.diag_indices_from(G)] += rho
     try:
         return np.asarray(scipy.linalg.solve(G, Aty, assume_a="pos", check_finite=False))
@@ -396,7 +415,11 @@ def _solution(G: FloatArray, Aty: FloatArray, rho: float) -> FloatArray | None:
 
 
 def _score_changes(
-    feature_map: FeatureMap, u: FloatArray, rows: FloatArray, columns: Sequence[int]
+    feature_map: FeatureMap,
+    u: FloatArray,
+    rows: FloatArray,
+    weights: FloatArray,
+    columns: Sequence[int],
 ) -> FloatArray:
     """Return the mean squared change of the scores if the part of each column is zero."""
     features, out = BlockFeatures(feature_map, float), np.zeros(len(columns))
@@ -410,5 +433,5 @@ def _score_changes(
         for k, column in enumerate(columns):
             np.subtract(base, column_part(feature_map, X[:, :-1], column), out=power)
             power_in_place(power, feature_map.degree, scratch)
-            out[k] += np.sum((whole - power @ u) ** 2)
-    return out / len(rows)
+            out[k] += weights[lo:hi] @ np.sum((whole - power @ u) ** 2, axis=1)
+    return out / weights.sum()

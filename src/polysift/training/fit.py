@@ -12,7 +12,12 @@ from polysift.engine.backend import LOCAL, FitContext, last_words
 from polysift.engine.budget import Execution, Shape
 from polysift.engine.sampling import Draw
 from polysift.features.columns import TableColumns, column_facts
-from polysift.features.feature_map import FeatureMap, build_feature_map, refuse_overflow
+from polysift.features.feature_map import (
+    FeatureMap,
+    MapSpec,
+    build_feature_map,
+    refuse_overflow,
+)
 from polysift.features.survey import Questions
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.parallel import single_threaded_blas
@@ -29,7 +34,7 @@ from polysift.solvers.starts import (
 )
 from polysift.solvers.subsample import Subsample
 from polysift.training.calibration import Calibration, calibrate
-from polysift.training.choice import MapChooser, enough_centers, sampled_rows
+from polysift.training.choice import MapChooser, auto_centers, enough_centers, sampled_rows
 from polysift.training.folds import Round, stratified_folds
 from polysift.training.job import Job
 from polysift.training.plan import execution_for, plan, shape_of
@@ -40,10 +45,11 @@ from polysift.training.target_folds import with_targets
 
 @dataclass(frozen=True)
 class WarmStart:
-    """The feature map and the coefficients (n, K) of an earlier fit, to start from."""
+    """The feature map, the coefficients (n, K) and the choice of an earlier fit, to start from."""
 
     feature_map: FeatureMap
     u: FloatArray
+    selection: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -113,13 +119,14 @@ def train(
         context = FitContext(monitor, job.backend)
         try:
             prepared = _surveyed(source, job, context, warm=start is not None)
-            job = replace(job, spec=replace(job.spec, table=prepared.table))
+            job = replace(job, spec=_counted(job, prepared))
             warm = None if start is None else start(prepared.classes)
             folds = _folds(prepared, job)
             if warm is None:
                 with context.executing(_least_execution(source, job)) as counting:
                     prepared = with_targets(prepared, folds, job.spec.seed, counting)
             job, selection = _chosen(source, job, prepared, context)
+            selection = selection if warm is None else warm.selection
             feature_map = _feature_map(source, job, prepared, warm)
             if job.checkpoint is not None:
                 checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, warm))
@@ -173,17 +180,39 @@ def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) 
     def questions(table: bool) -> Questions:
         spec, digests = replace(job.spec, table=table), job.checkpoint is not None
         asked = spec.questions(source.n_features, labels=True, digest=digests)
+        asked = _with_open_centers(asked, job, source)
         return replace(asked, gather=gather, sampled=share)
 
     with context.executing(_least_execution(source, job)) as surveying:
         return prepare(source, job.spec, questions, job.class_weight, surveying)
 
 
+def _with_open_centers(asked: Questions, job: Job, source: DataSource) -> Questions:
+    """Return questions that also ask for the rows that may be centers once more is known.
+
+    Another degree, or fewer centers by the weights of the rows, may need other ones.
+    """
+    spec = job.spec
+    is_open = job.openings is not None or (job.auto_centers and source.has_weights)
+    if not is_open or not isinstance(spec.centers, str) or spec.centers == "uniform":
+        return asked
+    scheme = "random" if spec.centers == "auto" else spec.centers
+    return replace(asked, scheme=scheme, n_centers=spec.n_centers or asked.n_centers)
+
+
+def _counted(job: Job, prepared: Prepared) -> MapSpec:
+    """Return the parameters of the feature map for rows whose weights are known."""
+    spec = replace(job.spec, table=prepared.table)
+    if not job.auto_centers:
+        return spec
+    return replace(spec, n_centers=auto_centers(float(prepared.counts.sum())))
+
+
 def _chosen(
     source: DataSource, job: Job, prepared: Prepared, context: FitContext
 ) -> tuple[Job, dict[str, Any] | None]:
     """Return the job with what its parameters leave open, and how that was chosen."""
-    if job.openings is None or prepared.sample is None:
+    if job.openings is None or prepared.sample is None or not len(prepared.sample.codes):
         return job, None
     with context.executing(_least_execution(source, job)) as trying:
         chooser = MapChooser(prepared, job.openings, trying)

@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from polysift.data.source import DataSource
 from polysift.engine.backend import LOCAL, Backend, BackendFactory
 from polysift.engine.budget import parse_memory_limit
-from polysift.features.feature_map import MapSpec
+from polysift.features.feature_map import MapSpec, check_n_centers
 from polysift.losses import HINGE, LOSSES, solver_and_loss
 from polysift.runtime.checkpoints import digest, stored_seed
 from polysift.runtime.parallel import usable_jobs
@@ -102,6 +102,9 @@ class Job:
         Whether the Gram matrix is "exact", "sampled", or "auto".
     openings : Openings or None
         What of the feature map is chosen by the data, if anything.
+    auto_centers : bool
+        Whether the number of centers is by the total weight of the rows; that of ``spec`` is then
+        a limit.
     """
 
     spec: MapSpec
@@ -117,6 +120,7 @@ class Job:
     backend: Backend = LOCAL
     gram: str = "exact"
     openings: Openings | None = None
+    auto_centers: bool = False
 
 
 def check_solver_parameters(estimator: Any) -> None:
@@ -252,6 +256,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None, *, preview: boo
         backend=backend_of(estimator.engine, preview=preview),
         gram=estimator.gram,
         openings=openings,
+        auto_centers=given is None and check_n_centers(estimator.n_centers) is None,
     )
 
 

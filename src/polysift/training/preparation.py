@@ -28,6 +28,9 @@ from polysift.features.table_learning import restricted
 from polysift.runtime.checkpoints import digest
 from polysift.runtime.types import FloatArray
 
+MAX_REPETITION = 8
+"""How often rows of a sample by content may repeat on average; beyond, it is by position."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -108,19 +111,25 @@ def prepare(
         The backend, threads and progress.
     """
 
-    def surveyed(table: bool, labels: bool = True) -> Survey:
+    def surveyed(table: bool, labels: bool = True, by_position: bool = False) -> Survey:
         asked = questions(table)
-        share = max(asked.sampled, sampled_share(source)) if labels else 0.0
-        asked = replace(asked, labels=labels, sampled=share)
+        share = asked.sampled if by_position else max(asked.sampled, sampled_share(source))
+        asked = replace(
+            asked, labels=labels, sampled=share if labels else 0.0, by_position=by_position
+        )
         return context.backend.survey(source, asked, context.pool, context.monitor)
 
     found = surveyed(spec.table)
     parts, found.labels = found.labels, []
     encoding = find_encoding(parts, class_weight, source.target)
     sample, found.sample = labelled_sample(found.sample, encoding), []
+    asked = questions(spec.table)
+    to_try = None if sample is None else sample.share(asked.sampled, asked.seed)
+    if to_try is not None and _repeats(to_try, asked.sampled, source.n_rows):
+        to_try = labelled_sample(surveyed(spec.table, by_position=True).sample, encoding)
     digests = tuple(_joined(words) for words in zip(*(part.digests for part in parts), strict=True))
     codes, own, weights = np.empty(0, np.int8), None, None
-    if questions(spec.table).gather:
+    if asked.gather:
         codes = np.concatenate([encoding.codes(part) for part in parts])
         if parts[0].weights is not None:
             given = np.concatenate([part.weights for part in parts if part.weights is not None])
@@ -143,9 +152,14 @@ def prepare(
         own,
         digests=digests,
         notes=notes,
-        sample=sample if questions(spec.table).sampled else None,
+        sample=to_try.in_order(asked.seed) if to_try is not None and asked.sampled else None,
         **vars(known),
     )
+
+
+def _repeats(sample: LabelledSample, share: float, rows: int) -> bool:
+    """Return whether too few rows of a sample by content differ."""
+    return 0.0 < share < 1.0 and sample.n_distinct < share * rows / MAX_REPETITION
 
 
 @dataclass(frozen=True)
