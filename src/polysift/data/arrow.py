@@ -107,6 +107,17 @@ def load_unit(unit: Unit, columns: list[str]) -> Any:
     ) from failure
 
 
+def intact_column(table: Any, name: str) -> Any:
+    """Return a column, or raise where its text lies elsewhere than its file says.
+
+    ``load_unit`` does not look at each value; to compute with text that is not there may end the
+    process.
+    """
+    column = table.column(name)
+    column.validate(full=True)
+    return column
+
+
 def table_units(table: Any, name: str) -> list[Unit]:
     """Return the units of a table in memory, of bounded length: their text is read at once."""
     return [
@@ -119,7 +130,12 @@ def cut_out(unit: Unit, columns: list[str], rows: Span) -> Unit:
     """Return some rows of a resident unit as a unit that holds no others and maps no file."""
     import pyarrow as pa
 
-    table = unit.load(columns).slice(rows[0], rows[1] - rows[0])
+    table = load_unit(unit, columns)
+    texts = [name for name in columns if is_arrow_text(table.schema.field(name).type)]
+    with decoding(f"{unit.file} cannot be read: it is damaged"):
+        for name in texts:
+            intact_column(table, name)
+    table = table.slice(rows[0], rows[1] - rows[0])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:  # a slice is cut to its rows here
         writer.write_table(table)
@@ -200,7 +216,7 @@ class ArrowSource(DataSource):
         evidence = WordEvidence()
         for unit in self._units:
             with self._decoding(name):
-                column = arrow_column(load_unit(unit, [name]).column(name))
+                column = arrow_column(intact_column(load_unit(unit, [name]), name))
             if column.kind == CATEGORY:  # a dictionary
                 return ColumnType(CATEGORY)
             evidence.add(column.words)
@@ -309,9 +325,7 @@ class ArrowSource(DataSource):
         if column.kind == DROP:
             return np.zeros(part.num_rows), {}
         with self._decoding(name):
-            given = part.column(name)
-            given.validate(full=True)  # text may lie elsewhere than its file says
-            found = arrow_column(given)
+            found = arrow_column(intact_column(part, name))
         try:
             return column_values(found, column)
         except UnreadableWordError as error:
@@ -325,8 +339,7 @@ class ArrowSource(DataSource):
         """Return the labels of a part."""
         assert self._target is not None
         with self._decoding(self._target):
-            column = part.column(self._target).combine_chunks()
-            column.validate(full=True)  # text may lie elsewhere than its file says
+            column = intact_column(part, self._target).combine_chunks()
             if hasattr(column, "dictionary_decode"):
                 column = column.dictionary_decode()
             return np.asarray(column.to_numpy(zero_copy_only=False))
