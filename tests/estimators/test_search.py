@@ -806,6 +806,14 @@ def test_a_single_validation_part_calibrates_by_its_own_rows():
     assert search.calibration_report_["reliability"]["weight"].sum() == pytest.approx(300)
 
 
+def test_calibration_that_is_set_after_the_search():
+    X, y = problem(120)
+    search = FPCClassifierCV(**QUICK, cv=3, random_state=0).fit(X, y)
+    search.set_params(calibration="sigmoid")
+    with pytest.raises(NotFittedError, match="calibration was set after fit"):
+        search.predict_proba(X)
+
+
 def test_a_search_is_cloned_and_pickled():
     X, y = problem(120)
     search = FPCClassifierCV(**QUICK | {"cv": KFold(3), "scoring": "f1", "random_state": 0})

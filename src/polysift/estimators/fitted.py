@@ -147,7 +147,7 @@ def is_calibrated(estimator: Any) -> bool:
 
 def calibrator_of(model: Any) -> Calibrator:
     """Return the calibrator of a fitted classifier."""
-    if not hasattr(model, "calibrator_"):
+    if model.calibration is None or not hasattr(model, "calibrator_"):
         raise NotFittedError(
             "calibration was set after fit. Fit again to learn how scores become probabilities."
         )

@@ -20,6 +20,7 @@ from polysift.estimators.fitted import (
     FRAMES,
     CallbackSupportMixin,
     FitTasks,
+    calibrator_of,
     is_calibrated,
     set_fitted_attributes,
     with_callbacks,
@@ -371,7 +372,9 @@ class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class: see ``FPCClassifier.predict_proba``."""
-        return self._model().predict_proba(X)
+        model = self._model()
+        calibrator_of(model)  # calibration may have been set after the search
+        return model.predict_proba(X)
 
     @available_if(_is_refitted)
     def predict_to(self, X: Any, path: Any, **options: Any) -> None:
