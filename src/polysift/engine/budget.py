@@ -318,7 +318,7 @@ def _survey_bytes(shape: Shape, execution: Execution, waiting: int) -> int:
     """Return what the survey holds: labels, candidate centers, blocks of rows, sketches."""
     d = shape.features
     survey = 4 * shape.rows + waiting * 8 * shape.centers * d
-    survey += 16 * shape.rows if shape.weighted else 0  # as given, by shard and joined
+    survey += 16 * shape.rows * (shape.weighted + shape.calibrated)  # weights, hashes, twice
     survey += execution.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
     if shape.quantiles:
         survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)

@@ -372,9 +372,8 @@ class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class: see ``FPCClassifier.predict_proba``."""
-        model = self._model()
-        calibrator_of(model)  # calibration may have been set after the search
-        return model.predict_proba(X)
+        calibrator_of(self._model())  # raises if calibration was set after the search
+        return self._model().predict_proba(X)
 
     @available_if(_is_refitted)
     def predict_to(self, X: Any, path: Any, **options: Any) -> None:
@@ -417,10 +416,8 @@ class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
+        rows = tags.input_tags
+        rows.sparse = rows.allow_nan = rows.categorical = rows.string = True
         return tags
 
 

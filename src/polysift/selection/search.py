@@ -99,7 +99,8 @@ def _prepare(source: DataSource, job: SearchJob, fit: FitContext) -> Prepared:
     def questions(table: bool) -> Questions:
         widest = _widest(source, replace(job, table=table))
         asked = widest.questions(source.n_features, labels=True, digest=job.checkpoint is not None)
-        return replace(asked, quantiles=table or needs_sketch(*job.scalers))
+        quantiles = table or needs_sketch(*job.scalers)
+        return replace(asked, quantiles=quantiles, hashes=job.calibration is not None)
 
     with fit.executing(_survey_execution(source, job)) as surveying:
         return prepare(source, _widest(source, job), questions, job.class_weight, surveying)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polysift.data.labels import find_encoding
+from polysift.data.labels import LabelPart, find_encoding
 from polysift.data.source import DataSource
 from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import FitContext
@@ -25,7 +25,9 @@ from polysift.features.statistics import ColumnStatistics
 from polysift.features.survey import Questions, Survey
 from polysift.features.table_learning import restricted
 from polysift.runtime.checkpoints import digest
-from polysift.runtime.types import FloatArray
+from polysift.runtime.types import FloatArray, IntArray
+from polysift.solvers.starts import CALIBRATION_FOLDS
+from polysift.training.folds import Round, stratified_folds
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,8 @@ class Prepared:
         Whether the rows were surveyed as those of a table.
     notes : tuple of str
         Sentences on columns: how they were read, which are left out, which look like leakage.
+    folds : Round or None
+        Folds for a calibration, if the survey hashed the rows.
     """
 
     data: TrainingSet
@@ -67,6 +71,7 @@ class Prepared:
     numbers: ColumnStatistics
     table: bool
     notes: tuple[str, ...] = ()
+    folds: Round | None = None
 
     def fingerprint(self) -> dict[str, Any]:
         """Return plain values and digests by which a checkpoint recognises the data."""
@@ -121,6 +126,7 @@ def prepare(
             given = np.concatenate([part.weights for part in parts if part.weights is not None])
             own = encoding.own_weights(given)
         weights = encoding.weights(own, codes)
+    folds = _folds(parts, codes, own)
     known = columns_of(
         source, spec, found, lambda: surveyed(True, False), whole=encoding.unit == 1.0
     )
@@ -136,8 +142,17 @@ def prepare(
         own,
         digests=digests,
         notes=notes,
+        folds=folds,
         **vars(known),
     )
+
+
+def _folds(parts: Sequence[LabelPart], codes: IntArray, own: FloatArray | None) -> Round | None:
+    """Return the folds of a calibration, where the rows were hashed for them."""
+    hashes = [part.hashes for part in parts if part.hashes is not None]
+    if not hashes:
+        return None
+    return stratified_folds(codes, own, np.concatenate(hashes), CALIBRATION_FOLDS)
 
 
 @dataclass(frozen=True)
