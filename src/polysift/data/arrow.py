@@ -56,6 +56,11 @@ def load_pyarrow(*modules: str) -> Any:
     return import_module("pyarrow")
 
 
+def release_unused() -> None:
+    """Give memory back that Arrow's allocator keeps of what was decoded."""
+    import_module("pyarrow").default_memory_pool().release_unused()
+
+
 @dataclass(frozen=True)
 class Unit:
     """Rows that are decoded at once: a row group, a batch, a table.
@@ -220,6 +225,7 @@ class ArrowSource(DataSource):
             if column.kind == CATEGORY:  # a dictionary
                 return ColumnType(CATEGORY)
             evidence.add(column.words)
+            release_unused()
             if evidence.settled:
                 break
         return evidence.decide()
@@ -286,13 +292,15 @@ class ArrowSource(DataSource):
                     unit = next(units)
                     begin, end = end, end + unit.n_rows
                     loaded = None  # free one unit before the next is decoded
-                    pa.default_memory_pool().release_unused()
+                    release_unused()
                     loaded = self._load(unit, columns) if end > start else None
                 assert loaded is not None
                 upto = min(stop, end)
                 slices.append(loaded.slice(start - begin, upto - start))
                 start = upto
             yield pa.concat_tables(slices)
+        del loaded
+        release_unused()
 
     def rows(self, part: Any) -> FloatArray:
         """Return the features of a part as a new C-ordered array."""
