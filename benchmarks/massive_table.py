@@ -3,7 +3,8 @@
 The table `flights` (text, dates, a category of 4,043 levels), repeated to ten million rows: once as
 it is, once with its words as codes and its times as seconds. Each fit runs in a process of its own,
 within a memory limit; needs ``tables/flights.parquet`` where ``POLYSIFT_DATA`` points.
-Usage: python benchmarks/massive_table.py [--rows N] [--centers N] [--limit SIZE] [--folder DIR]
+Usage: python benchmarks/massive_table.py [--rows N] [--centers N] [--limit SIZE]
+[--row-group N] [--folder DIR]
 """
 
 from __future__ import annotations
@@ -20,8 +21,6 @@ import pyarrow.parquet as pq
 
 from common import train
 
-ROW_GROUP = 50_000
-
 
 def as_numbers(table: pa.Table) -> pa.Table:
     """Return a table with words as codes, and times as seconds."""
@@ -37,13 +36,13 @@ def as_numbers(table: pa.Table) -> pa.Table:
     return pa.table(columns)
 
 
-def write_repeated(table: pa.Table, path: Path, rows: int) -> None:
+def write_repeated(table: pa.Table, path: Path, rows: int, row_group: int) -> None:
     """Write a table again and again, to so many rows."""
     table = table.cast(pa.schema([(field.name, plain(field.type)) for field in table.schema]))
     with pq.ParquetWriter(path, table.schema, compression="zstd") as writer:
         while rows > 0:
             part = table.slice(0, min(rows, len(table)))
-            writer.write_table(part, row_group_size=ROW_GROUP)
+            writer.write_table(part, row_group_size=row_group)
             rows -= len(part)
 
 
@@ -57,6 +56,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--centers", type=int, default=400)
     parser.add_argument("--limit", default="300MB")
+    parser.add_argument("--row-group", type=int, default=100_000)
     parser.add_argument("--folder", type=Path, help="where to write the files")
     options = parser.parse_args()
     given = Path(os.environ.get("POLYSIFT_DATA", ".")) / "tables" / "flights.parquet"
@@ -68,7 +68,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         for name, table in (("raw", raw), ("numbers", as_numbers(raw))):
             path = Path(folder) / f"{name}.parquet"
-            write_repeated(table, path, options.rows)
+            write_repeated(table, path, options.rows, options.row_group)
             parameters = {"n_centers": options.centers, "memory_limit": options.limit}
             found[name] = train(path, **parameters)
             path.unlink()

@@ -19,7 +19,6 @@ import polysift  # noqa: E402
 from mixed_tables import onnx_inputs, raw_tables  # noqa: E402
 from polysift.cli.app import app  # noqa: E402
 
-ROWS = 3_000
 QUICK = "--degrees 1,2 --n-centers 40 --scalers minmax --solvers paper --cv 3 --seed 0"
 
 ALWAYS = ("credit_data", "keel_splice")
@@ -43,7 +42,7 @@ def run(command: str) -> str:
 def test_every_command(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     path = Path(os.environ["POLYSIFT_DATA"]) / "tables" / f"{name}.parquet"
-    table = pd.read_parquet(path).sample(frac=1, random_state=0)[: 2 * ROWS]
+    table = pd.read_parquet(path).sample(frac=1, random_state=0)
     half = len(table) // 2
     for part, rows in (("train", table[:half]), ("test", table[half:])):
         rows.to_parquet(f"{part}.parquet", index=False)

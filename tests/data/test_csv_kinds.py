@@ -259,6 +259,49 @@ class TestWrittenNumbers:
     def test_without_a_header(self, opened):
         assert_array_equal(values(opened("5,1;2,3\n4,5;6,7\n")), [[5.1, 2.3], [4.5, 6.7]])
 
+    @pytest.mark.parametrize(
+        ("cell", "value"), [("5,1", 5.1), ("1,200.5", 1200.5), ("1.200,50", 1200.5)]
+    )
+    def test_commas_between_fields_may_separate_values(self, opened, cell, value):
+        rows = f'"{cell}",1\n' * 30
+        text = f"a,b\n3,1\n{rows}"
+        message = rf"rows.csv has '{cell}', which is {value} if .* in column 'a', row 1 "
+        with pytest.raises(ValueError, match=message) as caught:
+            opened(text)
+        assert "Pass columns={'a': 'number'} to read it as a number" in str(caught.value)
+        assert "columns={'a': 'category'} to read it as words" in str(caught.value)
+        assert values(opened(text, columns={"a": "number"}))[1, 0] == value
+        assert words(opened(text, columns={"a": "category"}))[1] == cell
+        for delimiter in ";\t|":
+            other = text.replace(f'"{cell}",', f"{cell}{delimiter}").replace(
+                "a,b", f"a{delimiter}b"
+            )
+            source = opened(other.replace("3,1", f"3{delimiter}1"))
+            assert values(source)[1, 0] == value
+            assert "Column 'a' is read as numbers with a" in source.notes[0]
+
+    def test_a_unit_tells_a_number_from_several_values(self, opened):
+        source = opened('a,b\n"$1,200.50",1\n$3,2\n')
+        assert_array_equal(values(source)[:, 0], [1200.5, 3])
+        assert "comma between thousands and the sign $" in source.notes[0]
+        with pytest.raises(ValueError, match=r"'\$1,200', which is 1200 if .* and 1.2 if"):
+            opened('a,b\n"$1,200",1\n$3,2\n')
+
+    def test_several_values_in_a_cell_are_words(self, opened):
+        assert kinds(opened('a,b\n"5,1",1\n"1,2,3",2\n')) == ["category", "number"]
+
+    def test_a_model_reads_commas_as_it_did_in_training(self, opened, rng):
+        rows = [f"{x:.2f}".replace(".", ",") for x in rng.random(60)]
+        rest = [f"{i};{i % 2}\n" for i in range(60)]
+        trained = opened(
+            "a;b;y\n" + "".join(f"{x};{r}" for x, r in zip(rows, rest, strict=True)), target="y"
+        )
+        clf = paper_classifier(degree=1, random_state=0).fit(trained)
+        quoted = [f'"{x}",{r}' for x, r in zip(rows, rest, strict=True)]
+        text = "a,b,y\n" + "".join(quoted).replace(";", ",")
+        again = opened(text, name="new.csv", columns={"a": "number"}, drop=["y"])
+        assert_array_equal(clf.predict(again), clf.predict(trained))
+
     def test_thousands(self, opened):
         source = opened("a;b\n1,200;x\n1,234,567;x\n950.5;x\n")
         assert_array_equal(values(source)[:, 0], [1200, 1234567, 950.5])

@@ -198,6 +198,24 @@ def test_what_is_damaged_is_named(tmp_path):
         paper_classifier(degree=1).fit(open_data(tmp_path / "y.arrow", **NAMED))
 
 
+@pytest.mark.needs("pyarrow")
+@pytest.mark.parametrize("missing", [(), ("unknown",)])
+@pytest.mark.parametrize("stream", [False, True])
+def test_words_that_lie_beyond_the_text(tmp_path, stream, missing):
+    """Arrow computes with what lies there, and may end the process."""
+    write_ipc(tmp_path / "x.arrow", words(), stream)
+    content = (tmp_path / "x.arrow").read_bytes()
+    ends = np.cumsum([0, 2, 3, 7, 2, 3, 7], dtype=np.int32)  # no, yes, perhaps
+    assert ends.tobytes() in content
+    forged = np.where(ends == 12, 2**30, ends).astype(np.int32)
+    (tmp_path / "y.arrow").write_bytes(content.replace(ends.tobytes(), forged.tobytes()))
+    source = open_data(tmp_path / "y.arrow", missing=missing)
+    with pytest.raises(ValueError, match=r"y.arrow cannot be read: .*damaged"):
+        list(source.parts())
+    with pytest.raises(ValueError, match=r"y.arrow cannot be read: .*damaged"):
+        open_data(tmp_path / "y.arrow", target="y").cut([(0, 10)])
+
+
 def test_every_format_is_tried():
     endings = {"." + name.removesuffix(".gz").rsplit(".")[-1] for name in WRITERS}
     assert all(endings & set(known.endings) for known in FORMATS.values())

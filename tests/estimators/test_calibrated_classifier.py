@@ -13,14 +13,16 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import brier_score_loss, log_loss
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from polysift import CheckpointError
 from polysift.engine.budget import Execution, Shape, fit_in, peak_bytes
 from polysift.engine.local import LocalEngine
+from polysift.features.centers import hash_rows
+from polysift.features.survey import FOLD_SEED
 from polysift.runtime import checkpoints
 from polysift.training.calibration import calibrate
+from polysift.training.folds import stratified_folds
 from problems import noisy_problem, paper_classifier
 
 
@@ -40,10 +42,9 @@ def by_hand(clf, X, y, classes, weights=None):
     """Return the calibration of a classifier's like, by a plain fit per fold."""
     kind = clf.calibration
     scores, cells = np.empty((len(y), 1 if classes == 2 else classes)), np.full(len(y), -1)
-    present = np.arange(len(y)) if weights is None else np.flatnonzero(weights)
-    splits = StratifiedKFold(5).split(X[present], y[present])
-    for fold, (train, test) in enumerate(splits):
-        train, test = present[train], present[test]
+    parts = stratified_folds(y, weights, hash_rows(X, FOLD_SEED), 5).fold_parts
+    for fold in range(5):
+        train, test = np.flatnonzero((parts >= 0) & (parts != fold)), np.flatnonzero(parts == fold)
         plain = clone(clf).set_params(calibration=None)
         quiet_fit(plain, X[train], y[train], None if weights is None else weights[train])
         scores[test] = plain.decision_function(X[test]).reshape(len(test), -1)
@@ -92,6 +93,37 @@ def test_weights_count_in_calibration():
     kept = w > 0
     dropped = clone(clf).fit(X[kept], y[kept], w[kept])
     np.testing.assert_allclose(clf.predict_proba(X), dropped.predict_proba(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["sigmoid", "isotonic"])
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_a_row_of_weight_two_is_calibrated_as_the_row_given_twice(kind, convert):
+    X, y = problem(classes=3)
+    w = np.random.default_rng(2).integers(0, 4, len(y))
+    order = np.random.default_rng(3).permutation(w.sum())
+    twice, labels = X.repeat(w, axis=0)[order], y.repeat(w)[order]
+    C = np.random.default_rng(1).random((8, 3))
+    clf = paper_classifier(2, centers=C, calibration=kind)
+    weighted = clone(clf).fit(convert(X), y, sample_weight=w)
+    repeated = clone(clf).fit(convert(twice), labels)
+    np.testing.assert_allclose(
+        weighted.predict_proba(X), repeated.predict_proba(X), rtol=1e-6, atol=1e-8
+    )
+    scores = (model.calibration_report_["brier_score"] for model in (weighted, repeated))
+    assert next(scores) == pytest.approx(next(scores))
+
+
+def test_probabilities_of_few_distinct_rows_are_their_shares():
+    """Each distinct row is in every fold: none could be predicted from the others."""
+    rng = np.random.default_rng(0)
+    levels = np.array(["a", "b", "c"], dtype=object)
+    drawn = rng.integers(0, 3, 3000)
+    y = rng.random(3000) < np.array([0.9, 0.2, 0.6])[drawn]
+    clf = paper_classifier(2, calibration="isotonic", random_state=0)
+    clf.fit(levels[drawn][:, None], y)
+    shares = [np.mean(y[drawn == level]) for level in range(3)]
+    found = clf.predict_proba(levels[:, None])[:, 1]
+    np.testing.assert_allclose(found, shares, atol=0.03)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -298,19 +330,10 @@ def test_the_forecast_counts_the_pass_for_scores():
     assert paper_classifier(2, calibration="sigmoid").plan(X, y).passes == plain.passes + 1
 
 
-WEIGHTS = "repeated rows fall into other folds than a row of more weight, so calibrators differ"
-FAILURES = {
-    "check_sample_weight_equivalence_on_dense_data": WEIGHTS,
-    "check_sample_weight_equivalence_on_sparse_data": WEIGHTS,
-}
-
-
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore::scipy.linalg.LinAlgWarning")
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # scikit-learn's own deprecations
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-@parametrize_with_checks(
-    [paper_classifier(calibration="sigmoid")], expected_failed_checks=lambda _: FAILURES
-)
+@parametrize_with_checks([paper_classifier(calibration="sigmoid")])
 def test_scikit_learn(estimator, check):
     check(estimator)

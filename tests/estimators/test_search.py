@@ -27,9 +27,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from oracles import kernel
 from polysift import FeatureOverflowError, FPCClassifier, FPCClassifierCV, degree_bound, open_data
 from polysift.engine.local import LocalEngine
+from polysift.features.centers import hash_rows
 from polysift.features.scalers import SCALERS, MinMaxScaler
+from polysift.features.survey import FOLD_SEED
 from polysift.runtime import progress
 from polysift.selection import search as selection_search
+from polysift.training.folds import stratified_folds
 from problems import optional, paper_classifier
 from searching import (
     QUICK,
@@ -394,7 +397,9 @@ def test_the_refit_takes_over_what_is_shared():
     w = np.random.default_rng(0).random(200)
     shared = {"alpha": 2.0, "beta": 0.5, "tol": 1e-6, "class_weight": "balanced", "n_jobs": 1}
     shared["calibration"] = "isotonic"
-    search = FPCClassifierCV(**QUICK | {"rhos": None, "cv": 5}, **shared, random_state=4)
+    codes = np.unique(y, return_inverse=True)[1]
+    own = PredefinedSplit(stratified_folds(codes, w, hash_rows(X, FOLD_SEED), 5).fold_parts)
+    search = FPCClassifierCV(**QUICK | {"rhos": None, "cv": own}, **shared, random_state=4)
     search.fit(X, y, w)
     best = search.best_estimator_
     assert {name: getattr(best, name) for name in shared} == shared
@@ -804,6 +809,14 @@ def test_a_single_validation_part_calibrates_by_its_own_rows():
     few = ShuffleSplit(1, test_size=0.2, train_size=0.3, random_state=0)
     search.set_params(cv=few).fit(X, y)
     assert search.calibration_report_["reliability"]["weight"].sum() == pytest.approx(300)
+
+
+def test_calibration_that_is_set_after_the_search():
+    X, y = problem(120)
+    search = FPCClassifierCV(**QUICK, cv=3, random_state=0).fit(X, y)
+    search.set_params(calibration="sigmoid")
+    with pytest.raises(NotFittedError, match="calibration was set after fit"):
+        search.predict_proba(X)
 
 
 def test_a_search_is_cloned_and_pickled():

@@ -859,6 +859,16 @@ def test_arrays_that_make_no_model(binary, tuned):
     refused(repacked(tuned[0], **truth), "truth values")
 
 
+@pytest.mark.parametrize(
+    ("part", "name"), [("params", "calibration"), ("attributes", "calibrator_")]
+)
+def test_a_calibrated_search_needs_a_calibrated_best_estimator(tuned, part, name):
+    def forget(header):
+        del header["attributes"]["best_estimator_"][part][name]
+
+    refused(repacked(tuned[0], forget), "best_estimator_ must have a calibration")
+
+
 TABLE_JUNK = {
     "centers_": [np.zeros((5, 9)), np.zeros((5, 0))],
     "scaler_.numbers": [*map(np.array, ([0], [0, 1], [1, 0] + 14 * [7], [0.0], [[0]]))],

@@ -238,21 +238,54 @@ def test_rows_named_twice_are_refused():
         rounds([(train, np.arange(40, 60))])
 
 
+HASHES = np.random.default_rng(0).integers(0, 2**64, M, dtype=np.uint64)
+
+
 def test_stratified_folds_for_calibration():
-    made = stratified_folds(CODES, None, 5)
+    made = stratified_folds(CODES, None, HASHES, 5)
     assert isinstance(made, Round) and made.n_splits == made.n_fold_parts == 5
     for _, test in parts([made]):
         assert len(test) == 12 and CODES[test].sum() == 4
     weights = np.append(np.zeros(10), np.ones(M - 10))
-    weighted = stratified_folds(CODES, weights, 5)
+    weighted = stratified_folds(CODES, weights, HASHES, 5)
     assert (weighted.fold_parts[:10] == -1).all()
     np.testing.assert_array_equal(
-        weighted.fold_parts[10:], stratified_folds(CODES[10:], None, 5).fold_parts
+        weighted.fold_parts[10:], stratified_folds(CODES[10:], None, HASHES[10:], 5).fold_parts
+    )
+
+
+def test_folds_depend_on_the_content_of_rows():
+    made = stratified_folds(CODES, None, HASHES, 5).fold_parts
+    order = np.random.default_rng(1).permutation(M)
+    other = stratified_folds(CODES[order], None, HASHES[order], 5).fold_parts
+    np.testing.assert_array_equal(other, made[order])
+    weights = np.arange(M) % 4
+    weighted = stratified_folds(CODES, weights, HASHES, 5).fold_parts
+    repeated = stratified_folds(CODES.repeat(weights), None, HASHES.repeat(weights), 5).fold_parts
+    np.testing.assert_array_equal(repeated, weighted.repeat(weights))
+
+
+def test_few_distinct_rows_are_in_every_fold():
+    codes, hashes = CODES.repeat(12), (np.arange(12 * M) % 3).astype(np.uint64)
+    weights = np.where(hashes == 1, 2.0, 1.0)
+    for w in (None, weights):
+        made = stratified_folds(codes, w, hashes, 5).fold_parts
+        for code in (0, 1):
+            for distinct in range(3):
+                rows = (codes == code) & (hashes == distinct)
+                counts = np.bincount(made[rows], minlength=5)
+                assert counts.max() - counts.min() <= 1
+    order = np.random.default_rng(1).permutation(len(codes))
+    other = stratified_folds(codes[order], weights[order], hashes[order], 5).fold_parts
+    keys = codes + 2 * hashes.astype(int)
+    np.testing.assert_array_equal(
+        np.histogram2d(keys[order], other, (6, 5))[0], np.histogram2d(keys, made, (6, 5))[0]
     )
 
 
 def test_a_class_rarer_than_the_folds_is_dealt_out():
     codes = np.append(np.zeros(20, dtype=int), [1, 1, 1])
-    made = stratified_folds(codes, None, 5)
+    hashes = np.random.default_rng(0).integers(0, 2**64, 23, dtype=np.uint64)
+    made = stratified_folds(codes, None, hashes, 5)
     assert sorted(made.fold_parts[codes == 1]) == [0, 1, 2]
     np.testing.assert_array_equal(np.bincount(made.fold_parts[codes == 0]), [4] * 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
 
 from polysift import FPCClassifierCV, open_data  # noqa: E402
+from polysift.engine.backend import LOCAL  # noqa: E402
+from polysift.engine.budget import Execution, Shape, fit_in, peak_bytes  # noqa: E402
 from polysift.training import stored_rows  # noqa: E402
 from problems import paper_classifier  # noqa: E402
 
@@ -96,6 +99,32 @@ def test_a_search(path, monkeypatch):
     other = FPCClassifierCV(**params, cv=3, random_state=0).fit(source)
     same(one.best_estimator_, other.best_estimator_)
     assert one.best_score_ == other.best_score_
+
+
+def test_a_unit_counts_in_the_survey_alone(path):
+    """Later passes read floats: what is decoded in the survey and what is held after it differ."""
+    source = open_data(path, target="y")
+    stored = replace(Shape.of(source, 40, 1, weighted=False, quantiles=True), decoded_once=True)
+    threads = Execution(2, 4)
+    read = replace(stored, decoded_once=False)
+    for shape in (stored, replace(stored, rows=10**7), replace(stored, centers=2_000)):
+        again = replace(shape, decoded_once=False)
+        plain = replace(again, unit_bytes=0)
+        assert peak_bytes(plain, threads) <= peak_bytes(again, threads)
+        assert peak_bytes(shape, threads) < peak_bytes(again, threads)
+    large = replace(stored, centers=2_000)  # the fit needs more than the survey
+    assert peak_bytes(large, threads) == peak_bytes(replace(large, unit_bytes=0), threads)
+    limit = peak_bytes(stored, threads)
+    assert fit_in(limit, stored, 2) == threads and fit_in(limit, read, 2) != threads
+
+
+def test_rows_that_could_not_be_stored_count_in_every_pass(path, tmp_path):
+    source = open_data(path, target="y")
+    with (tmp_path / "rows").open("wb") as file:
+        rows = stored_rows.StoredRows(source, file)
+        assert stored_rows.is_stored(rows, LOCAL)
+        rows.writable = False
+        assert not stored_rows.is_stored(rows, LOCAL)
 
 
 def test_the_forecast_has_the_file(path):

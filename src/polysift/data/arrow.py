@@ -56,6 +56,11 @@ def load_pyarrow(*modules: str) -> Any:
     return import_module("pyarrow")
 
 
+def release_unused() -> None:
+    """Give memory back that Arrow's allocator keeps of what was decoded."""
+    import_module("pyarrow").default_memory_pool().release_unused()
+
+
 @dataclass(frozen=True)
 class Unit:
     """Rows that are decoded at once: a row group, a batch, a table.
@@ -107,6 +112,17 @@ def load_unit(unit: Unit, columns: list[str]) -> Any:
     ) from failure
 
 
+def intact_column(table: Any, name: str) -> Any:
+    """Return a column, or raise where its text lies elsewhere than its file says.
+
+    ``load_unit`` does not look at each value; to compute with text that is not there may end the
+    process.
+    """
+    column = table.column(name)
+    column.validate(full=True)
+    return column
+
+
 def table_units(table: Any, name: str) -> list[Unit]:
     """Return the units of a table in memory, of bounded length: their text is read at once."""
     return [
@@ -119,7 +135,12 @@ def cut_out(unit: Unit, columns: list[str], rows: Span) -> Unit:
     """Return some rows of a resident unit as a unit that holds no others and maps no file."""
     import pyarrow as pa
 
-    table = unit.load(columns).slice(rows[0], rows[1] - rows[0])
+    table = load_unit(unit, columns)
+    texts = [name for name in columns if is_arrow_text(table.schema.field(name).type)]
+    with decoding(f"{unit.file} cannot be read: it is damaged"):
+        for name in texts:
+            intact_column(table, name)
+    table = table.slice(rows[0], rows[1] - rows[0])
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:  # a slice is cut to its rows here
         writer.write_table(table)
@@ -200,10 +221,11 @@ class ArrowSource(DataSource):
         evidence = WordEvidence()
         for unit in self._units:
             with self._decoding(name):
-                column = arrow_column(load_unit(unit, [name]).column(name))
+                column = arrow_column(intact_column(load_unit(unit, [name]), name))
             if column.kind == CATEGORY:  # a dictionary
                 return ColumnType(CATEGORY)
             evidence.add(column.words)
+            release_unused()
             if evidence.settled:
                 break
         return evidence.decide()
@@ -270,13 +292,15 @@ class ArrowSource(DataSource):
                     unit = next(units)
                     begin, end = end, end + unit.n_rows
                     loaded = None  # free one unit before the next is decoded
-                    pa.default_memory_pool().release_unused()
+                    release_unused()
                     loaded = self._load(unit, columns) if end > start else None
                 assert loaded is not None
                 upto = min(stop, end)
                 slices.append(loaded.slice(start - begin, upto - start))
                 start = upto
             yield pa.concat_tables(slices)
+        del loaded
+        release_unused()
 
     def rows(self, part: Any) -> FloatArray:
         """Return the features of a part as a new C-ordered array."""
@@ -309,9 +333,7 @@ class ArrowSource(DataSource):
         if column.kind == DROP:
             return np.zeros(part.num_rows), {}
         with self._decoding(name):
-            given = part.column(name)
-            given.validate(full=True)  # text may lie elsewhere than its file says
-            found = arrow_column(given)
+            found = arrow_column(intact_column(part, name))
         try:
             return column_values(found, column)
         except UnreadableWordError as error:
@@ -325,8 +347,7 @@ class ArrowSource(DataSource):
         """Return the labels of a part."""
         assert self._target is not None
         with self._decoding(self._target):
-            column = part.column(self._target).combine_chunks()
-            column.validate(full=True)  # text may lie elsewhere than its file says
+            column = intact_column(part, self._target).combine_chunks()
             if hasattr(column, "dictionary_decode"):
                 column = column.dictionary_decode()
             return np.asarray(column.to_numpy(zero_copy_only=False))

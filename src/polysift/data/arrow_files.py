@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from polysift.data.arrow import ArrowSource, Unit, load_pyarrow, table_units
+from polysift.data.arrow import ArrowSource, Unit, intact_column, load_pyarrow, table_units
 from polysift.data.checks import decoding
 from polysift.data.columns import resolve_names, resolve_types
 from polysift.data.formats import OpenOptions
@@ -103,10 +103,9 @@ def _load_without(
     pa = load_pyarrow("compute")
     table, absent = load(columns), pa.array(missing, pa.string())
     for position, name in enumerate(table.column_names):
-        column = table.column(position)
-        if name not in features or not is_arrow_text(column.type):
+        if name not in features or not is_arrow_text(table.schema.types[position]):
             continue
-        words = column.cast(pa.string())
+        words = intact_column(table, name).cast(pa.string())
         listed = pa.compute.is_in(pa.compute.utf8_trim_whitespace(words), absent)
         table = table.set_column(position, name, pa.compute.if_else(listed, None, words))
     return table

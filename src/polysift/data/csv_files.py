@@ -25,7 +25,7 @@ from polysift.data.packing import open_arrow_stream
 from polysift.data.source import DataSource
 from polysift.data.text import ParsedText, TextLabels, reading, temporary_folder
 from polysift.data.text_columns import TextColumn, TextColumns, UnreadableCellError
-from polysift.data.words import AmbiguousWordError, reading_notes
+from polysift.data.words import AmbiguousWordError, ListedWordError, reading_notes
 from polysift.data.written_numbers import is_plain_number
 from polysift.runtime.outputs import TemporaryFolder
 from polysift.runtime.types import FloatArray
@@ -156,7 +156,9 @@ def _assign(
         kinds[position] = _kind(table, position, given[position])
         if given[position] == "string":
             asked.setdefault(position, ColumnType(CATEGORY, asked=True))
-    columns = TextColumns([TextColumn(asked.get(position)) for position in features], missing)
+    commas = table.delimiter == ","
+    found = [TextColumn(asked.get(position), among_commas=commas) for position in features]
+    columns = TextColumns(found, missing)
     unnamed = table.names is not None and table.names[0] in INDEX_NAMES
     chosen = roles.columns is not None or bool({0} & (asked.keys() | given.keys()))
     index = unnamed and features[0] == 0 and len(features) > 1 and not chosen
@@ -300,6 +302,8 @@ def _read_block(table: CsvTable, plan: _CsvPlan, batch: Any, first_row: int) -> 
         advice = "Correct it, or leave it empty"
         if isinstance(error.error, AmbiguousWordError):
             advice = "Convert the column first"
+        if isinstance(error.error, ListedWordError):
+            advice = f"Pass columns={{{key}: 'number'}} to read it as a number"
         raise ValueError(
             f"{table.path} has {error} in column {key}, row {first_row + error.row} (counted from "
             f"0). {advice}, or pass columns={{{key}: 'category'}} to read it as words."

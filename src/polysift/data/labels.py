@@ -50,6 +50,8 @@ class LabelPart:
         The number of rows of positive weight.
     whole : bool
         Whether all weights are whole numbers.
+    hashes : ndarray of uint64 or None
+        A hash of each row's content, where folds are dealt by it.
     """
 
     distinct: np.ndarray[Any, Any]
@@ -59,6 +61,7 @@ class LabelPart:
     digests: tuple[str, ...] = ()
     present: int = 0
     whole: bool = True
+    hashes: np.ndarray[Any, Any] | None = None
 
 
 def label_part(labels: np.ndarray[Any, Any], weights: FloatArray | None) -> LabelPart:

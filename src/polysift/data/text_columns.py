@@ -26,7 +26,13 @@ from polysift.data.kinds import (
     plain_word,
     word_of,
 )
-from polysift.data.words import UnreadableWordError, WordEvidence, is_ambiguous, read_words
+from polysift.data.words import (
+    UnreadableWordError,
+    WordEvidence,
+    among_commas,
+    is_ambiguous,
+    read_words,
+)
 from polysift.runtime.types import FloatArray
 
 
@@ -38,6 +44,8 @@ class TextColumn:
     ----------
     asked : ColumnType or None
         What a user or a model says that it holds.
+    among_commas : bool
+        Whether the fields of the file are separated by commas.
     found : ColumnType or None
         What its cells are read as; None while all of them are missing.
     text : bool
@@ -47,6 +55,7 @@ class TextColumn:
     """
 
     asked: ColumnType | None = None
+    among_commas: bool = False
     found: ColumnType | None = None
     text: bool = False
     wrong: bool = False
@@ -127,7 +136,9 @@ class TextColumn:
         if self._evidence.empty:
             return self.found
         decided = self._evidence.decide()
-        if self.asked is None or decided.kind == NUMBER:
+        if self.asked is None:
+            return among_commas(decided) if self.among_commas else decided
+        if decided.kind == NUMBER:
             return decided
         read_words(words, PLAIN_NUMBER)  # which names a word that is no number
         return PLAIN_NUMBER

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -25,6 +26,7 @@ from polysift.data.kinds import (
 from polysift.data.written_numbers import (
     AMBIGUOUS,
     COMMA,
+    LISTED,
     NUMBER_READINGS,
     POINT,
     THOUSANDS,
@@ -72,6 +74,19 @@ class AmbiguousWordError(UnreadableWordError):
             self,
             f"{word!r}, which is {thousands:.15g} if the comma is between thousands and "
             f"{comma:.15g} if it is a decimal comma, and no other value of the column tells which",
+        )
+
+
+class ListedWordError(UnreadableWordError):
+    """A word that is a number or several, in a file in which commas separate fields."""
+
+    def __init__(self, word: str, reading: str) -> None:
+        self.word = word
+        ValueError.__init__(
+            self,
+            f"{word!r}, which is {written_number(word, reading):.15g} if the comma belongs to a "
+            "number, and several values if it separates them, as it separates the fields of the "
+            "file",
         )
 
 
@@ -129,7 +144,17 @@ class WordEvidence:
 
 def is_ambiguous(column: ColumnType | None) -> bool:
     """Return whether the words of a column can be read in two ways."""
-    return column is not None and column.reading.startswith(AMBIGUOUS)
+    return column is not None and column.reading.startswith((AMBIGUOUS, LISTED))
+
+
+def among_commas(column: ColumnType) -> ColumnType:
+    """Return the type of a column of text in a file whose fields are separated by commas.
+
+    There ``5,1`` need not be a number, unless it has a unit.
+    """
+    if column.reading not in (THOUSANDS, COMMA):
+        return column
+    return replace(column, reading=f"{LISTED} {column.reading}")
 
 
 def infer_words(words: Iterable[str | None]) -> ColumnType:
@@ -207,6 +232,10 @@ def _number(word: str, reading: str) -> float:
         if has_comma(word):
             raise AmbiguousWordError(word, unit)
         reading = f"{THOUSANDS} {unit}".rstrip()
+    if reading.startswith(LISTED):
+        reading = reading.removeprefix(LISTED).strip()
+        if has_comma(word):
+            raise ListedWordError(word, reading)
     value = written_number(word, reading)
     if value is None:
         raise UnreadableWordError(word, shown_reading(reading))

@@ -15,6 +15,9 @@ POINT, THOUSANDS, COMMA = "point", "thousands", "comma"
 AMBIGUOUS = "thousands or comma"
 """The reading of a column whose commas may be either."""
 
+LISTED = "listed"
+"""How the reading begins of a column whose commas may separate values, as they separate fields."""
+
 CURRENCIES = ("$", "€", "£", "¥", "EUR", "USD", "GBP", "JPY", "CHF")
 
 NUMBER_READINGS = tuple(

@@ -150,6 +150,8 @@ class Shape:
         Whether the rows are sparse.
     calibrated : bool
         Whether a calibrator is learned from the scores of all rows.
+    decoded_once : bool
+        Whether only the survey decodes units, and stores the rows for later passes.
     """
 
     rows: int
@@ -167,24 +169,15 @@ class Shape:
     sample: Sample | None = None
     sparse: bool = False
     calibrated: bool = False
+    decoded_once: bool = False
 
     @classmethod
     def of(
         cls, source: DataSource, centers: int, columns: int, *, weighted: bool, quantiles: bool
     ) -> Shape:
         """Return the shape of a fit on a source."""
-        itemsize = source.dtype.itemsize
-        return cls(
-            source.n_rows,
-            source.n_features,
-            centers,
-            columns,
-            itemsize,
-            weighted,
-            quantiles,
-            source.unit_bytes,
-            sparse=source.sparse,
-        )
+        sizes = source.n_rows, source.n_features, centers, columns, source.dtype.itemsize
+        return cls(*sizes, weighted, quantiles, source.unit_bytes, sparse=source.sparse)
 
 
 @dataclass(frozen=True)
@@ -268,13 +261,17 @@ def peak_bytes(
     if shape.unit_bytes:
         reading += execution.in_flight * shard_rows * shape.features * shape.itemsize
     per_thread = _thread_bytes(shape, shard_rows)
-    phase = max(
-        _survey_bytes(shape, execution, waiting),
+    survey = _survey_bytes(shape, execution, waiting)
+    fit = max(
         _gram_bytes(shape, execution, waiting, per_thread),
         _solve_bytes(shape, execution, waiting, per_thread),
     )
-    held = _permanent_bytes(shape, execution)
-    return int(max(held + reading + phase, _labels_bytes(shape) + calibration_bytes(shape)))
+    held, labels = _permanent_bytes(shape, execution), _labels_bytes(shape)
+    if shape.decoded_once:
+        most = max(labels + reading + survey, held + fit)
+    else:
+        most = held + reading + max(survey, fit)
+    return int(max(most, labels + calibration_bytes(shape)))
 
 
 def _labels_bytes(shape: Shape) -> int:
@@ -318,7 +315,7 @@ def _survey_bytes(shape: Shape, execution: Execution, waiting: int) -> int:
     """Return what the survey holds: labels, candidate centers, blocks of rows, sketches."""
     d = shape.features
     survey = 4 * shape.rows + waiting * 8 * shape.centers * d
-    survey += 16 * shape.rows if shape.weighted else 0  # as given, by shard and joined
+    survey += 16 * shape.rows * (shape.weighted + shape.calibrated)  # weights, hashes, twice
     survey += execution.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
     if shape.quantiles:
         survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)

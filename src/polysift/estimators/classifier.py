@@ -155,7 +155,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         How scores become probabilities; with None there is no ``predict_proba``, unless by
         ``loss="logistic"``. The calibrator is
         learned from out-of-fold scores: of five more models, each fitted without a fifth of the
-        rows, in the same passes over the data.
+        rows, in the same passes over the data. Equal rows are held out together.
     engine : {"local", "ray"} or an engine, default="local"
         Where the computation runs: in threads of this process, or in the workers of a Ray cluster,
         the one that runs here or a new local one; a ``RayCluster`` has more options. The model does

@@ -20,6 +20,7 @@ from polysift.estimators.fitted import (
     FRAMES,
     CallbackSupportMixin,
     FitTasks,
+    calibrator_of,
     is_calibrated,
     set_fitted_attributes,
     with_callbacks,
@@ -371,6 +372,7 @@ class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class: see ``FPCClassifier.predict_proba``."""
+        calibrator_of(self._model())  # raises if calibration was set after the search
         return self._model().predict_proba(X)
 
     @available_if(_is_refitted)
@@ -414,10 +416,8 @@ class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
+        rows = tags.input_tags
+        rows.sparse = rows.allow_nan = rows.categorical = rows.string = True
         return tags
 
 

@@ -79,7 +79,8 @@ class LabelledSample:
     def first(self, total: float) -> LabelledSample:
         """Return the first rows, of at most this total of their own weights, but one at least."""
         own = np.ones(len(self.codes)) if self.own_weights is None else self.own_weights
-        return self._of(np.arange(max(np.searchsorted(own.cumsum(), total, side="right"), 1)))
+        count = int(np.searchsorted(own.cumsum(), total, side="right"))
+        return self._of(np.arange(max(count, 1)))
 
     def in_order(self, seed: int) -> LabelledSample:
         """Return the rows in an order that depends on their content, class and weight alone."""

@@ -47,6 +47,9 @@ BLOCK_VALUES = 2**20
 VALUE_COST_IN_FEATURES = 8
 """The time that a value takes, in evaluations of a feature: small data are surveyed serially."""
 
+FOLD_SEED = 0x666F6C64
+"""The seed of the hashes by which folds are dealt: a calibration depends on the rows alone."""
+
 MAX_ABS_VALUE = 1e150
 """Values beyond overflow when they are squared."""
 
@@ -81,6 +84,8 @@ class Questions:
         The share of the rows that are kept with their labels (``features.sampled_rows``).
     by_position : bool
         Whether the position of a row decides on that, and not its content.
+    hashes : bool
+        Whether to collect a hash of each row, by which the folds of a calibration are dealt.
     """
 
     labels: bool
@@ -96,6 +101,7 @@ class Questions:
     own_weights: FloatArray | None = None
     sampled: float = 0.0
     by_position: bool = False
+    hashes: bool = False
 
 
 @dataclass
@@ -179,7 +185,9 @@ def survey_shards(source: DataSource, questions: Questions, pool: Pool) -> Itera
         found = tree_sum(blocks, lambda a, b: a.merge(b, questions.n_centers))
         found.levels = _survey_levels(source, part, rows, weights)
         if questions.labels:
-            found.labels = [_survey_labels(source, span[0], part, weights, questions)]
+            labels = _survey_labels(source, span[0], part, weights, questions)
+            hashes = _hashes(rows, block_rows) if questions.hashes else None
+            found.labels = [replace(labels, hashes=hashes)]
             if questions.sampled:
                 found.sample = [_survey_sample(source, span[0], part, rows, weights, questions)]
         return found
@@ -233,6 +241,12 @@ def _survey_labels(
         digests += [] if weights is None else [digest(weights)]
         found = replace(found, digests=tuple(digests))
     return found if questions.gather else replace(found, codes=None, weights=None)
+
+
+def _hashes(rows: Any, block_rows: int) -> Words:
+    """Return the hash of each row for folds, block by block."""
+    spans = block_spans((0, rows.shape[0]), block_rows)
+    return np.concatenate([hash_rows(rows[lo:hi], FOLD_SEED) for lo, hi in spans])
 
 
 def _survey_sample(

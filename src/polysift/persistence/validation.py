@@ -190,6 +190,15 @@ def _check_search(attributes: dict[str, Any], d: int, classes: Any) -> None:
         require(
             agree and np.array_equal(same, classes), "best_estimator_ must have the same classes"
         )
+        if "calibrator_" in attributes:
+            require(_is_calibrated(best), "best_estimator_ must have a calibration, as the search")
+
+
+def _is_calibrated(state: dict[str, Any]) -> bool:
+    """Return whether a classifier has probabilities."""
+    params = state["params"]
+    asked = isinstance(params, dict) and params.get("calibration") is not None
+    return asked and "calibrator_" in state["attributes"]
 
 
 def _fields(owner: dict[str, Any], name: str, *required: str) -> dict[str, Any]:

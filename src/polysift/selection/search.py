@@ -37,7 +37,7 @@ from polysift.solvers.result import Status
 from polysift.training.fit import how_to_resume
 from polysift.training.folds import Round, make_rounds
 from polysift.training.preparation import Prepared, prepare
-from polysift.training.stored_rows import storing
+from polysift.training.stored_rows import is_stored, storing
 from polysift.training.target_folds import with_targets
 
 MAX_STANDARD_ERRORS_BEHIND = 0.5
@@ -99,7 +99,8 @@ def _prepare(source: DataSource, job: SearchJob, fit: FitContext) -> Prepared:
     def questions(table: bool) -> Questions:
         widest = _widest(source, replace(job, table=table))
         asked = widest.questions(source.n_features, labels=True, digest=job.checkpoint is not None)
-        return replace(asked, quantiles=table or needs_sketch(*job.scalers))
+        quantiles = table or needs_sketch(*job.scalers)
+        return replace(asked, quantiles=quantiles, hashes=job.calibration is not None)
 
     with fit.executing(_survey_execution(source, job)) as surveying:
         return prepare(source, _widest(source, job), questions, job.class_weight, surveying)
@@ -126,6 +127,7 @@ def _survey_execution(source: DataSource, job: SearchJob) -> Execution:
         weighted=source.has_weights or job.class_weight is not None,
         quantiles=job.table or needs_sketch(*job.scalers),
     )
+    shape = replace(shape, decoded_once=is_stored(source, job.backend))
     return job.backend.fit_in(job.memory_limit, shape, job.threads)
 
 

@@ -23,10 +23,10 @@ from polysift.selection.candidates import Candidate, Outcome, Reading, Row
 from polysift.selection.halving import CANDIDATES_PER_SOLVER, SuccessiveHalving
 from polysift.selection.job import SearchJob
 from polysift.selection.scoring import HeldOutScorer
-from polysift.solvers.starts import CALIBRATION_FOLDS, FullGram, solve
+from polysift.solvers.starts import FullGram, solve
 from polysift.training.calibration import Calibration, calibrate
 from polysift.training.fit import Trained, summarise
-from polysift.training.folds import Round, stratified_folds
+from polysift.training.folds import Round
 from polysift.training.preparation import Prepared
 
 
@@ -268,11 +268,7 @@ def refit_round(context: SearchContext) -> Round | None:
     """
     if context.rounds[0].complete:
         return context.rounds[0]
-    if context.job.calibration is None:
-        return None
-    return stratified_folds(
-        context.prepared.data.codes, context.prepared.weights, CALIBRATION_FOLDS
-    )
+    return context.prepared.folds
 
 
 def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> Trained:

@@ -53,7 +53,7 @@ FIRST_DEGREE = 2
 """Where the climb over the degrees begins."""
 
 SCALERS_TRIED = ("standard", "quantile")
-"""The scalers that are tried for the polynomial kernel; beside the spline kernel the first alone."""
+"""The scalers that are tried for the polynomial kernel; beside the spline kernel, the first."""
 
 POLYNOMIAL_GAIN = 0.05
 """The share of the GCV by which the polynomial kernel must be better than the spline kernel: few

@@ -27,7 +27,6 @@ from polysift.solvers.conjugate_gradients import SampledGram
 from polysift.solvers.loop import IterationCallback
 from polysift.solvers.result import Result
 from polysift.solvers.starts import (
-    CALIBRATION_FOLDS,
     FullGram,
     Start,
     solve,
@@ -35,7 +34,7 @@ from polysift.solvers.starts import (
 from polysift.solvers.subsample import Subsample
 from polysift.training.calibration import Calibration, calibrate
 from polysift.training.choice import MapChooser, auto_centers, enough_centers, sampled_rows
-from polysift.training.folds import Round, stratified_folds
+from polysift.training.folds import Round
 from polysift.training.job import Job
 from polysift.training.plan import execution_for, plan, shape_of
 from polysift.training.preparation import Prepared, prepare
@@ -121,7 +120,7 @@ def train(
             prepared = _surveyed(source, job, context, warm=start is not None)
             job = replace(job, spec=_counted(job, prepared))
             warm = None if start is None else start(prepared.classes)
-            folds = _folds(prepared, job)
+            folds = prepared.folds
             if warm is None:
                 with context.executing(_least_execution(source, job)) as counting:
                     prepared = with_targets(prepared, folds, job.spec.seed, counting)
@@ -181,7 +180,7 @@ def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) 
         spec, digests = replace(job.spec, table=table), job.checkpoint is not None
         asked = spec.questions(source.n_features, labels=True, digest=digests)
         asked = _with_open_centers(asked, job, source)
-        return replace(asked, gather=gather, sampled=share)
+        return replace(asked, gather=gather, sampled=share, hashes=job.calibration is not None)
 
     with context.executing(_least_execution(source, job)) as surveying:
         return prepare(source, job.spec, questions, job.class_weight, surveying)
@@ -256,13 +255,6 @@ def summarise(prepared: Prepared, memory_limit: int, context: FitContext) -> dic
         "measured_memory": context.monitor.memory(),
         "columns": column_facts(prepared.columns, prepared.found.levels),
     }
-
-
-def _folds(prepared: Prepared, job: Job) -> Round | None:
-    """Return the folds of a calibration, if there is one."""
-    if job.calibration is None:
-        return None
-    return stratified_folds(prepared.data.codes, prepared.weights, CALIBRATION_FOLDS)
 
 
 def _folded(prepared: Prepared, folds: Round | None) -> TrainingSet:

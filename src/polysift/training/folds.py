@@ -18,6 +18,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit, check_cv
 
 from polysift.data.labels import shown
+from polysift.features.centers import Words
 from polysift.runtime.types import FloatArray, IntArray
 
 Split = tuple[IntArray, IntArray]
@@ -48,19 +49,27 @@ class Round:
         return self.n_splits + bool((self.fold_parts == self.n_splits).any())
 
 
-def stratified_folds(codes: IntArray, weights: FloatArray | None, k: int) -> Round:
-    """Return k stratified folds of the rows of positive weight, as one round."""
+def stratified_folds(codes: IntArray, weights: FloatArray | None, hashes: Words, k: int) -> Round:
+    """Return k stratified folds of the rows of positive weight, as one round.
+
+    The rows of each class are dealt out in the order of their hashes, and equal rows are dealt as
+    one: a row of weight 2 and a row that is there twice give the same folds, in whatever order the
+    rows come. Where the rows of a class repeat more than k times on average, they are draws from a
+    few distinct ones: whole folds of these could not be predicted from the others, so that each
+    row is dealt on its own.
+    """
     present = np.arange(len(codes)) if weights is None else np.flatnonzero(weights > 0)
-    counts = np.bincount(codes[present])
-    fewest = int(counts.min())
+    w = None if weights is None else weights[present]
+    keys = (hashes[present], codes[present])
+    order = np.lexsort(keys if w is None else (w, *keys))
+    hashes, codes_in_order = (key[order] for key in keys)
+    first = np.ones(len(order), dtype=bool)  # whether a row begins a run of equal ones
+    first[1:] = (hashes[1:] != hashes[:-1]) | (codes_in_order[1:] != codes_in_order[:-1])
+    totals = np.bincount(codes_in_order, None if w is None else w[order])
+    alone = totals > k * np.bincount(codes_in_order[first], minlength=len(totals))
+    dealt = np.cumsum(first | alone[codes_in_order]) - 1
     fold_parts = np.full(len(codes), -1, dtype=np.int32)
-    if fewest >= k:
-        splits = StratifiedKFold(k).split(np.empty((len(present), 0)), codes[present])
-        for fold, (_, test) in enumerate(splits):
-            fold_parts[present[test]] = fold
-    else:  # a rare class: assign the rows in turn, class after class
-        order = np.argsort(codes[present], kind="stable")
-        fold_parts[present[order]] = np.arange(len(present)) % k
+    fold_parts[present[order]] = dealt % k
     return Round(fold_parts, k, True)
 
 

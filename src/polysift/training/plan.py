@@ -61,7 +61,8 @@ def shape_of(source: DataSource, job: Job, classes: int, weighted: bool) -> Shap
         quantiles=needs_sketch(job.spec.scaler),
     )
     subsample = settings.subsample_rows(shape.rows, shape.centers)
-    shape = replace(shape, hessians=settings.hessians, subsample=subsample)
+    stored = is_stored(source, job.backend)
+    shape = replace(shape, hessians=settings.hessians, subsample=subsample, decoded_once=stored)
     if settings.float64_features:
         shape = replace(shape, itemsize=8)
     if job.calibration is not None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from polysift.data.labels import find_encoding
+from polysift.data.labels import LabelPart, find_encoding
 from polysift.data.source import DataSource
 from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import FitContext
@@ -26,7 +26,9 @@ from polysift.features.statistics import ColumnStatistics
 from polysift.features.survey import Questions, Survey
 from polysift.features.table_learning import restricted
 from polysift.runtime.checkpoints import digest
-from polysift.runtime.types import FloatArray
+from polysift.runtime.types import FloatArray, IntArray
+from polysift.solvers.starts import CALIBRATION_FOLDS
+from polysift.training.folds import Round, stratified_folds
 
 MAX_REPETITION = 8
 """How often rows of a sample by content may repeat on average; beyond, it is by position."""
@@ -61,6 +63,8 @@ class Prepared:
         Sentences on columns: how they were read, which are left out, which look like leakage.
     sample : LabelledSample or None
         Some rows with their classes, if there are any to try feature maps on.
+    folds : Round or None
+        Folds for a calibration, if the survey hashed the rows.
     """
 
     data: TrainingSet
@@ -74,6 +78,7 @@ class Prepared:
     table: bool
     notes: tuple[str, ...] = ()
     sample: LabelledSample | None = None
+    folds: Round | None = None
 
     def fingerprint(self) -> dict[str, Any]:
         """Return plain values and digests by which a checkpoint recognises the data."""
@@ -135,6 +140,7 @@ def prepare(
             given = np.concatenate([part.weights for part in parts if part.weights is not None])
             own = encoding.own_weights(given)
         weights = encoding.weights(own, codes)
+    folds = _folds(parts, codes, own)
     known = columns_of(
         source, spec, found, lambda: surveyed(True, False), whole=encoding.unit == 1.0
     )
@@ -153,6 +159,7 @@ def prepare(
         digests=digests,
         notes=notes,
         sample=to_try.in_order(asked.seed) if to_try is not None and asked.sampled else None,
+        folds=folds,
         **vars(known),
     )
 
@@ -160,6 +167,14 @@ def prepare(
 def _repeats(sample: LabelledSample, share: float, rows: int) -> bool:
     """Return whether too few rows of a sample by content differ."""
     return 0.0 < share < 1.0 and sample.n_distinct < share * rows / MAX_REPETITION
+
+
+def _folds(parts: Sequence[LabelPart], codes: IntArray, own: FloatArray | None) -> Round | None:
+    """Return the folds of a calibration, where the rows were hashed for them."""
+    hashes = [part.hashes for part in parts if part.hashes is not None]
+    if not hashes:
+        return None
+    return stratified_folds(codes, own, np.concatenate(hashes), CALIBRATION_FOLDS)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,8 @@ def storing(source: DataSource, backend: Backend) -> Iterator[DataSource]:
 
 def is_stored(source: DataSource, backend: Backend) -> bool:
     """Return whether a fit stores the rows of a source."""
+    if isinstance(source, StoredRows) and not source.writable:
+        return False
     read_here = backend.gathers and hasattr(os, "pwrite")  # which Windows lacks
     return read_here and source.unit_bytes > 0 and source.types is not None
 
@@ -51,12 +53,17 @@ class StoredRows(DataSource):
         The rows, float64.
     file : file
         Where they are stored, until it is closed.
+
+    Attributes
+    ----------
+    writable : bool
+        Whether the file took all that was written.
     """
 
     def __init__(self, source: DataSource, file: IO[bytes]) -> None:
         self._source, self._file = source, file
         self._stored: set[Span] = set()
-        self._writable = True
+        self.writable = True
         for name in COPIED_ATTRIBUTES:
             setattr(self, name, getattr(source, name))
 
@@ -79,15 +86,15 @@ class StoredRows(DataSource):
         if inner is None:
             return self._load(span)
         block = np.ascontiguousarray(self._source.rows(inner), dtype=float)
-        if self._writable:
+        if self.writable:
             self._store(span, block)
         return block
 
     def replace(self, span: Span, block: FloatArray) -> bool:
         """Store other rows in the place of those of a span; returns whether they are there."""
-        if self.complete and self._writable:
+        if self.complete and self.writable:
             self._store(span, np.ascontiguousarray(block, dtype=float))
-        return self.complete and self._writable
+        return self.complete and self.writable
 
     def _store(self, span: Span, block: FloatArray) -> None:
         try:
@@ -96,7 +103,7 @@ class StoredRows(DataSource):
                 written = os.pwrite(self._file.fileno(), data, at)
                 at, data = at + written, data[written:]
         except OSError:  # such as a full disk: then rows are read again in every pass
-            self._writable = False
+            self.writable = False
             self._stored.clear()
             self.unit_bytes = self._source.unit_bytes
             return

@@ -29,6 +29,9 @@ Members = list[tuple[str, bytes]]
 TABLE = b'"kind": "table"'
 """What the file of a table's model holds."""
 
+SEARCH = b"FPCClassifierCV"
+"""What the file of a search holds."""
+
 SPECIAL: tuple[Any, ...] = (
     {"$array": "coef_.npy"},
     {"$bytes": "00ff"},
@@ -156,21 +159,16 @@ class ModelTarget(Target):
         require(expected in (None, done.code), f"inspect has status {done.code}: {done.errors}")
 
     def forged_names(self) -> list[str]:
-        """Return the names of ``FORGED`` and ``FORGED_TABLES``."""
-        return [*FORGED, *FORGED_TABLES]
+        """Return the names of what is forged."""
+        return [*FORGED, *FORGED_TABLES, *FORGED_SEARCHES]
 
     def forged(self) -> dict[str, Case]:
         """Return files with a right digest that must be refused, or be harmless."""
-        plain, table = (
-            next(
-                data
-                for data in self.seeds
-                if b"FPCClassifierCV" not in data and (TABLE in data) is own
-            )
-            for own in (False, True)
-        )
-        forged = {name: (plain, *parts) for name, parts in FORGED.items()}
-        forged |= {name: (table, *parts) for name, parts in FORGED_TABLES.items()}
+        forged = {}
+        for made, marks in ((FORGED, ()), (FORGED_TABLES, (TABLE,)), (FORGED_SEARCHES, (SEARCH,))):
+            wanted = [mark in marks for mark in (TABLE, SEARCH)]
+            base = next(d for d in self.seeds if [mark in d for mark in (TABLE, SEARCH)] == wanted)
+            forged |= {name: (base, *parts) for name, parts in made.items()}
         return {
             name: Case({FILE: with_header(base, change, arrays)}, {"inspect": []})
             for name, (base, change, arrays) in forged.items()
@@ -414,3 +412,30 @@ FORGED_TABLES: dict[str, tuple[Any, dict[str, Any]]] = {
     "a scaler within its own scaler": (_with_table(affine={"kind": "table"}), {}),
 }
 """Models of tables: nine columns, the first category of which is the third column."""
+
+
+def _with_best(change: Any) -> Any:
+    """Return a change of the best estimator of a search."""
+
+    def changed(header: Any) -> Any:
+        best = header["attributes"]["best_estimator_"]
+        return _with_attribute("best_estimator_", change(best))(header)
+
+    return changed
+
+
+def _without(part: str, name: str) -> Any:
+    return lambda best: best | {part: {k: v for k, v in best[part].items() if k != name}}
+
+
+FORGED_SEARCHES: dict[str, tuple[Any, dict[str, Any]]] = {
+    "a search with a calibration whose best estimator asks for none": (
+        _with_best(_without("params", "calibration")),
+        {},
+    ),
+    "a search with a calibration whose best estimator has none": (
+        _with_best(_without("attributes", "calibrator_")),
+        {},
+    ),
+}
+"""Searches with a calibration."""

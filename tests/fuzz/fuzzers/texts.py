@@ -153,7 +153,8 @@ def _compare_csv(path: Path, rows: Rows, options: dict[str, Any]) -> None:
         "low_memory": False,
         "on_bad_lines": "error",
     }
-    numeric = {"na_values": list(MISSING_WORDS), "skipinitialspace": True, **exact}
+    spaces = table.delimiter != " "  # else pandas would skip empty fields
+    numeric = {"na_values": list(MISSING_WORDS), "skipinitialspace": spaces, **exact}
     try:
         numbers = pandas.read_csv(path, **common, **numeric)
         texts = pandas.read_csv(path, **common, dtype=str)
