@@ -53,7 +53,7 @@ def explanation_section(case: Case) -> Section | None:
     words = (
         "The attribution (Shapley value) of a feature is its contribution to the score of a row, "
         "compared with the mean row; those of all features add up to the difference of the two "
-        "scores. They are exact, since the score is a polynomial."
+        "scores. They are exact, since the kernel's base is a sum over features."
     )
     parts = [paragraph(words), beside(*pieces)]
     if levels := [_levels(found, name) for name in found.categories()[:MAX_LEVEL_TABLES]]:
