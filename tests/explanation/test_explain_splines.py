@@ -140,7 +140,7 @@ class TestGradients:
     def test_beyond_the_rows(self):
         X, y = numbers()
         model = classifier().fit(X, y)
-        rows = np.array([[1e9, 7.0, -1e9, 50.0]])
+        rows = np.array([[1e9, 1e3, -1e9, 1e2]])
         assert (explain(model, X).gradients(rows) == 0).all()
 
     @pytest.mark.needs("pandas")
@@ -167,20 +167,17 @@ class TestWhatIsShown:
         assert found.n_monomials == 0 and "spline kernel of 4 features" in repr(found)
         told = json.loads(json.dumps(found.to_dict(2), allow_nan=False))
         assert told["reason"] == found.reason and "pairs" not in told
-        assert told["baseline"]["x2"] is None, "a rank and an indicator"
+        assert set(told["baseline"].values()) == {None}
         assert found.features(1)[0]["feature"] in {"x0", "x1", "x2"}
         np.testing.assert_allclose(
             found.attribution[0], np.abs(found.attributions(X)).mean(axis=0), atol=1e-12
         )
 
-    def test_scaled_rows_are_ranks(self):
+    def test_numbers_have_several_coordinates(self):
         X, y = numbers()
         found = explain(classifier().fit(X, y), X)
-        Z = found.scaled(X)
-        assert Z.shape == X.shape and np.isnan(Z[:, 2]).all()
-        order = np.argsort(X[:, 0])
-        assert (np.diff(Z[order, 0]) >= 0).all()
-        np.testing.assert_allclose(found.baseline[:2], Z[:, :2].mean(axis=0))
+        assert np.isnan(found.scaled(X)).all() and found.scaled(X).shape == X.shape
+        assert np.isnan(found.baseline).all()
 
     @pytest.mark.needs("pandas")
     def test_levels_of_rows_and_of_centers(self):

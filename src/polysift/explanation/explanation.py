@@ -59,9 +59,9 @@ class Explanation:
         scaled, with ``weights``), ``factors`` (all that a polynomial depends on of their columns).
     baseline : ndarray of shape (d,)
         The mean of the reference rows, scaled: what attributions compare with by default. NaN for a
-        column of several coordinates, 0 for one that is left out. With the spline kernel it is the
-        mean of the scaled ranks; attributions compare with the mean over the sample of what a
-        column adds to the kernel, which no single rank need have.
+        column of several coordinates, as numbers are with the spline kernel, where attributions
+        compare with the mean over the sample of what a column adds to the kernel; 0 for a column
+        that is left out.
     attribution : ndarray of shape (K, d)
         The mean absolute attribution of each feature over the sample of the reference rows.
     score_variance : ndarray of shape (K,)
@@ -226,8 +226,8 @@ class Explanation:
         Returns
         -------
         ndarray of shape (m, d)
-            The scaled rows, float64: with the spline kernel, scaled ranks. NaN for a column of
-            several coordinates, 0 for one that is left out.
+            The scaled rows, float64. NaN for a column of several coordinates, as numbers are with
+            the spline kernel; 0 for one that is left out.
         """
         return self._score.by_column(self._of_blocks(X, self._score.transform))
 

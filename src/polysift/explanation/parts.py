@@ -101,12 +101,12 @@ class Products:
 
         ``block`` are dense rows, ``Z`` their coordinates, ``W`` is (rows, n).
         """
-        slopes = self.scaler.slope(block)
-        values = (W @ self.centers) * (slopes if self.used is None else self.spread(slopes))
+        values = (W @ self.centers) * self.spread(self.scaler.slope(block))
         if not self.has_several:
             return np.asarray(values)
         out = np.zeros((len(block), self.n_columns))
-        np.add.at(out.T, self.owners, values.T)
+        for coordinate, column in enumerate(self.owners):
+            out[:, column] += values[:, coordinate]
         return out
 
     def spread(self, Z: FloatArray) -> FloatArray:
@@ -115,10 +115,10 @@ class Products:
 
 
 class Splines(Products):
-    """The parts of the spline kernel: of numbers, splines of their ranks, else products.
+    """The parts of the spline kernel: products, and splines of the ranks of numbers.
 
-    ``owners`` are those of ``TableScaler.owners``: ranks, indicators, coordinates of categories.
-    What follows in a row belongs to several columns, and is computed from the ranks instead.
+    ``owners`` are those of ``TableScaler.owners``, whose first coordinates are ranks. What follows
+    in a row belongs to several columns, and is computed from the ranks instead.
     """
 
     scaler: TableScaler
@@ -161,7 +161,7 @@ class Splines(Products):
         equal from above alone.
         """
         (below, above), heights = self.scaler.spline_slopes(block)
-        out = np.zeros((len(block), self.n_columns))
+        out = super().gradients(block, Z, W)
         for k, column in enumerate(self.scaler.numbers):
             q, own, present = Z[:, k, None], self.centers[:, k], self._present(k, self.centers)
             larger = below[:, k] * ((W * (q > own)) @ present)
