@@ -133,7 +133,7 @@ class TestGradients:
         for j in range(4):
             expected = self.differences(model, X, j, 1e-7)
             size = np.abs(expected[np.isfinite(expected)]).max()
-            close = np.abs(gradients[:, j] - expected) < 1e-5 * max(size, 1.0)
+            close = np.abs(gradients[:, j] - expected) < 1e-4 * max(size, 1.0)
             assert size > 0 and close.mean() > (0.999 if j in (0, 1) else 0.97)
         assert (gradients[np.isnan(X[:, 2]), 2] == 0).all()
 

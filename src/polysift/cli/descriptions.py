@@ -9,6 +9,7 @@ import numpy as np
 from polysift.cli.console import with_options
 from polysift.data.kinds import NUMBER
 from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.fitted import kernel_of
 from polysift.estimators.search import FPCClassifierCV
 from polysift.plots.base import number_text
 from polysift.reporting.columns import columns_of_model, is_plain, kinds_text
@@ -78,6 +79,7 @@ def _described(model: FPCClassifier) -> dict[str, Any]:
         "columns": summary.get("columns", []),
         "classes": model.classes_,
         "class_counts": summary["class_counts"],
+        "kernel": kernel_of(model),
         "degree": model.degree_,
         "n_centers": model.n_centers_,
         "rho": model.rho_,
@@ -89,6 +91,13 @@ def _described(model: FPCClassifier) -> dict[str, Any]:
         "memory": {name: summary[f"{name}_memory"] for name in ("expected", "measured")}
         | {"limit": summary["memory_limit"]},
     }
+
+
+def _kernel_text(model: FPCClassifier) -> str:
+    """Return kernel, degree, centers and scaler, which has no part in the spline kernel."""
+    kernel = kernel_of(model)
+    scaler = f", scaler {model.scaler}" if kernel == "polynomial" else ""
+    return f"{kernel} kernel of degree {model.degree_}, {model.n_centers_:,} centers{scaler}"
 
 
 def _calibration(model: FPCClassifier) -> dict[str, Any] | None:
@@ -135,8 +144,7 @@ def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, st
         facts += [
             (
                 "model",
-                f"degree {best.degree_}, {best.n_centers_:,} centers, scaler {best.scaler}, "
-                f"solver {best.solver}, seed {best.random_state_}",
+                f"{_kernel_text(best)}, solver {best.solver}, seed {best.random_state_}",
             ),
             ("iterations", f"{best.n_iter_}: {best.status_message_}"),
         ]

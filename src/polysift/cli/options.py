@@ -334,6 +334,10 @@ class ModelOptions:
     n_centers: Annotated[
         Any, option(MODEL, "Number of centers.", "auto", parser=whole_or_auto, metavar="N|auto")
     ] = None
+    kernel: Annotated[
+        Literal["polynomial", "spline"] | None,
+        option(MODEL, "Kernel: of numbers, or also of their ranks.", "polynomial"),
+    ] = None
     scaler: Annotated[
         Literal["minmax", "standard", "quantile", "none"] | None,
         option(MODEL, "How columns are scaled.", "minmax"),

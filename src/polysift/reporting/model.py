@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from polysift import __version__
+from polysift.estimators.fitted import kernel_of
 from polysift.explanation.explanation import Explanation
 from polysift.explanation.levels import level_rows
 from polysift.explanation.tables import MAX_LEVEL_TABLES, notes_of
@@ -110,12 +111,15 @@ def _terms(found: Explanation) -> Markup:
 def model_section(case: Case) -> Section:
     """Return the section on the model and its parameters."""
     model, fitted = case.model, case.fitted
+    kernel = kernel_of(model)
     entries = [
+        ("Kernel", kernel),
         ("Degree", f"{model.degree_}"),
         ("Centers", f"{model.n_centers_:,}"),
-        ("Scaler", model.scaler or "none"),
         ("Solver", model.solver),
     ]
+    if kernel == "polynomial":
+        entries.insert(3, ("Scaler", model.scaler or "none"))
     if hasattr(model, "rho_"):
         entries.append(("rho, absolute", f"{model.rho_:.4g}"))
     if getattr(model, "gram_", "exact") == "sampled":

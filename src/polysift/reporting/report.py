@@ -8,6 +8,7 @@ from typing import Any
 from polysift import __version__
 from polysift.data.source import DataSource
 from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.fitted import kernel_of
 from polysift.estimators.search import FPCClassifierCV, classifier_of
 from polysift.explanation.explain import explain
 from polysift.explanation.explanation import Explanation
@@ -212,6 +213,6 @@ def _subtitle(case: Case) -> str:
     how = "tuned " if case.search is not None else ""
     learned = "" if rows is None else f", fitted to {rows:,} rows"
     return (
-        f"A {how}polynomial kernel classifier of degree {model.degree_} with "
+        f"A {how}{kernel_of(model)} kernel classifier of degree {model.degree_} with "
         f"{model.n_centers_:,} centers{learned}."
     )
