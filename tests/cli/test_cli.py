@@ -520,7 +520,14 @@ class TestUse:
 
     def test_inspect(self):
         shown = run("inspect model.polysift").stdout
-        for text in ("800 rows", "degree 3", "a, b, c", "calibration='sigmoid'", "no (", "yes ("):
+        for text in (
+            "800 rows",
+            "polynomial kernel of degree 3",
+            "a, b, c",
+            "calibration='sigmoid'",
+            "no (",
+            "yes (",
+        ):
             assert text in shown
         result = json.loads(run("inspect model.polysift --json").stdout)
         assert result["kind"] == "FPCClassifier"
@@ -545,6 +552,21 @@ class TestUse:
         assert result["column_kinds"][0] == "identifier" and len(result["column_notes"]) == 3
         assert {fact["column"] for fact in result["columns"]} == {0, 2, 3, 4, 5, 6, 7}
         assert "outcome" in result["explanation"]["levels"]
+
+    def test_a_spline(self):
+        frame, y = every_kind()
+        frame.assign(label=y).to_parquet("table.parquet")
+        options = "--kernel spline --degree 2 --n-centers 40 --alpha 1 --seed 0 -o s.polysift"
+        run(f"fit table.parquet -t label {options} --report s.html")
+        assert polysift.load("s.polysift").kernel == "spline"
+        shown = run("inspect s.polysift").stdout
+        assert "spline kernel of degree 2, 40 centers, solver paper, seed 0" in shown
+        assert json.loads(run("inspect s.polysift --json").stdout)["kernel"] == "spline"
+        shown = run("inspect s.polysift --explain --rows table.parquet").stdout
+        assert "levels of colour" in shown and "spline kernel is no polynomial" in shown
+        page = Path("s.html").read_text(encoding="utf-8")
+        assert "spline kernel classifier of degree 2" in page
+        assert "--kernel" in run("fit table.parquet -t label --kernel cubic", code=2).stderr
 
     def test_inspect_explains(self, problem):
         expected = polysift.explain(polysift.load("model.polysift"), problem[["a", "b", "c"]])

@@ -32,8 +32,10 @@ from polysift.runtime.parallel import Pool, single_threaded_blas
 from polysift.runtime.progress import Monitor
 from problems import paper_classifier
 from solving import problem as example
+from solving import spline_problem
 
 pytest.importorskip("numba")
+compiled_loops = pytest.importorskip("polysift.engine.compiled_loops")
 
 
 @pytest.fixture(autouse=True)
@@ -91,6 +93,45 @@ def test_gram_and_sweep_are_numpys_to_rounding(m, d, n, degree, dtype):
         assert_alike(swept(by_numba, [problem], u), swept(plain, [problem], u), dtype)
     found, expected = ({"Gu": e.product([problem], u)} for e in (by_numba, plain))
     assert_alike(found, expected, dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("m", "d", "n", "degree"),
+    [
+        (2, 1, 1, 1),
+        (33, 2, 33, 9),  # a tile and one row
+        (1000, 4, 60, 2),  # a block of ranks
+        (2503, 7, 101, 5),  # nothing divides
+        (700, 61, 300, 2),
+    ],
+)
+def test_splines_are_numpys_to_rounding(m, d, n, degree, dtype):
+    data, feature_map = spline_problem(m, d, n, degree, dtype)
+    assert feature_map.kernel.ranks > 0
+    plain, by_numba = engines(data, feature_map)
+    expected, found = plain.gram(), by_numba.gram()
+    rtol = 1e-5 if dtype == np.float32 else 1e-13
+    scale = np.abs(expected.G).max()
+    np.testing.assert_allclose(found.G, expected.G, rtol=0, atol=degree * rtol * scale)
+    largest = np.abs(expected.Aty).max()
+    np.testing.assert_allclose(found.Aty, expected.Aty, rtol=0, atol=rtol * largest * m)
+    u = np.random.default_rng(1).normal(size=(feature_map.n_centers, 1)) / scale**0.5 * m**0.5
+    problem = Problem(feature_map.n_centers, AdmmUpdate(0.1, 1.7))
+    assert_alike(swept(by_numba, [problem], u), swept(plain, [problem], u), dtype)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5, 8])
+@pytest.mark.parametrize("ranks", [1, 3, 4, 9])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_larger_of_ranks(rows, ranks, dtype):
+    rng = np.random.default_rng(0)
+    X = rng.random((rows, ranks + 3)).astype(dtype)
+    C, A = rng.random((ranks + 3, 11)).astype(dtype), rng.random((rows, 11)).astype(dtype)
+    C[:ranks, 0] = X[0, :ranks]
+    expected = A - np.maximum(X[:, :ranks, None], C[:ranks]).sum(axis=1)
+    compiled_loops.subtract_larger(X, C, ranks, A)
+    np.testing.assert_allclose(A, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
 
 
 @pytest.mark.parametrize("kind", ["minmax", "standard", "quantile", None])
@@ -178,11 +219,13 @@ def test_rows_without_weight_may_be_anything():
     assert all(np.isfinite(value).all() for value in sums.values())
 
 
-@pytest.mark.parametrize(("d", "degree"), [(8, 6), (60, 2)])
+@pytest.mark.parametrize(
+    ("make", "d", "degree"), [(example, 8, 6), (example, 60, 2), (spline_problem, 7, 3)]
+)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.usefixtures("threaded")
-def test_same_bits_with_kept_features_threads_and_workers(d, degree, dtype):
-    data, feature_map = example(9000, d, 40, degree, dtype)
+def test_same_bits_with_kept_features_threads_and_workers(make, d, degree, dtype):
+    data, feature_map = make(9000, d, 40, degree, dtype)
     u, problems = np.full((40, 1), 1e-3), [Problem(40, AdmmUpdate(0.1, 1.7))]
     first = engines(data, feature_map)[1]
     expected, product = swept(first, problems, u), first.product(problems, u)
@@ -210,7 +253,9 @@ def test_same_bits_with_kept_features_threads_and_workers(d, degree, dtype):
         np.testing.assert_array_equal(engine.product(problems, u), product)
 
 
-@pytest.mark.parametrize("parameters", [{}, {"solver": "converged", "max_iter": 40}])
+@pytest.mark.parametrize(
+    "parameters", [{}, {"solver": "converged", "max_iter": 40}, {"kernel": "spline"}]
+)
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_fit(parameters, classes):
     rng = np.random.default_rng(0)
@@ -286,9 +331,10 @@ from polysift.engine.row_updates import AdmmUpdate, NewtonUpdate
 from polysift.runtime.parallel import Pool
 from problems import paper_classifier
 from solving import problem as example
+from solving import spline_problem
 admm = AdmmUpdate(0.1, 1.7)
-for d in (3, 20):
-    data, feature_map = example(2050, d, 7, 3, np.float32)
+for make, d in ((example, 3), (example, 20), (spline_problem, 5)):
+    data, feature_map = make(2051, d, 7, 3, np.float32)
     u = np.full((7, 1), 1e-2)
     for kept in (False, True):
         execution = Execution(compiled=True, keep_features=kept)

@@ -16,6 +16,7 @@ import polysift
 from polysift import Explanation, FPCClassifierCV, explain
 from polysift.data.source import ArraySource
 from polysift.explanation.attributions import Attributor, _coin_cumulants
+from polysift.explanation.parts import Products
 from polysift.explanation.reference import SAMPLE_ROWS, reference_of
 from polysift.explanation.variances import importance_of
 from polysift.features.monomials import expand, monomial_exponents, monomials, multinomials
@@ -268,6 +269,13 @@ def brute_force(f, row, baseline):
     return np.array(values)
 
 
+def shapley(centers, coef, degree, rows, baseline):
+    """Return the Shapley values of a score in scaled features."""
+    d = centers.shape[1]
+    parts = Products(AffineScaler.identity(d), centers, np.arange(d), d)
+    return Attributor(parts, coef, degree)(rows, parts.baseline(baseline[None], np.ones(1)))
+
+
 class TestAttributions:
     @pytest.mark.parametrize(
         ("d", "degree"), [(1, 1), (1, 5), (2, 9), (3, 2), (5, 4), (6, 7), (8, 3)]
@@ -276,7 +284,7 @@ class TestAttributions:
         rng = np.random.default_rng(d)
         centers, coef = rng.normal(size=(6, d)), rng.normal(size=(1, 6))
         rows, baseline = rng.normal(size=(2, d)), rng.normal(size=d)
-        found = Attributor(centers, coef, degree)(rows, baseline)[:, :, 0]
+        found = shapley(centers, coef, degree, rows, baseline)[:, :, 0]
         size = (
             (1 + np.abs([*rows, baseline]) @ np.abs(centers).T) ** degree @ np.abs(coef[0])
         ).max()
@@ -306,8 +314,8 @@ class TestAttributions:
     def test_what_the_features_do_not_change_is_zero(self):
         """A column that no center has a part in has no attribution, and equal ones share alike."""
         centers = np.array([[1.0, 1.0, 0.0], [0.5, 0.5, 0.0]])
-        found = Attributor(centers, np.array([[1.0, -2.0]]), 4)
-        values = found(np.array([[0.3, 0.3, 5.0]]), np.zeros(3))[0, :, 0]
+        coef, row = np.array([[1.0, -2.0]]), np.array([[0.3, 0.3, 5.0]])
+        values = shapley(centers, coef, 4, row, np.zeros(3))[0, :, 0]
         assert values[2] == 0 and values[0] == pytest.approx(values[1])
 
     def test_cumulants_of_a_coin(self):

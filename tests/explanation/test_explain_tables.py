@@ -13,7 +13,10 @@ import polysift
 from every_kind import every_kind
 from polysift import FPCClassifierCV, explain
 from polysift.explanation.attributions import Attributor
-from polysift.explanation.score import score_of
+from polysift.explanation.parts import Products
+from polysift.explanation.score import Score, score_of
+from polysift.features.feature_map import FeatureMap
+from polysift.features.scalers import AffineScaler
 from problems import noisy_problem, paper_classifier
 
 pd = pytest.importorskip("pandas")
@@ -33,10 +36,11 @@ def found(model):
 
 def brute_force(score, Z, baseline):
     """Return the Shapley values of one row by the sum over all subsets of columns, (d, K)."""
-    d, used = score.n_columns, np.unique(score.owners).tolist()
+    owners = score.parts.owners
+    d, used = score.n_columns, np.unique(owners).tolist()
 
     def value(subset):
-        mixed = np.where(np.isin(score.owners, subset), Z, baseline)
+        mixed = np.where(np.isin(owners, subset), Z, baseline)
         return score.scores(mixed[None])[0]
 
     out = np.zeros((d, len(score.coef)))
@@ -55,27 +59,23 @@ def test_attributions_are_shapley_values_of_columns(degree):
     owners = np.array([0, 0, 2, 3, 3, 3, 5])  # out of six columns, two have no coordinate
     centers, coef = rng.normal(size=(20, 7)), rng.normal(size=(2, 20))
     Z, baseline = rng.normal(size=(4, 7)), rng.normal(size=7)
-    values = Attributor(centers, coef, degree, owners, 6)(Z, baseline)
+    scaler = AffineScaler.identity(7)
+    parts = Products(scaler, centers, owners, 6)
+    plain = Score(FeatureMap(scaler, centers, degree), parts, coef, degree)
+    expected = (1 + Z @ centers.T) ** degree @ coef.T
+    np.testing.assert_allclose(plain.scores(Z), expected, rtol=1e-12)
+    values = Attributor(parts, coef, degree)(Z, parts.baseline(baseline[None], np.ones(1)))
     assert values.shape == (4, 6, 2)
-
-    class Plain:
-        n_columns = 6
-
-        def scores(self, rows):
-            return (1 + rows @ self.centers.T) ** degree @ self.coef.T
-
-    plain = Plain()
-    plain.owners, plain.centers, plain.coef = owners, centers, coef
     for row, got in zip(Z, values, strict=True):
         np.testing.assert_allclose(got, brute_force(plain, row, baseline), rtol=1e-9, atol=1e-9)
 
 
 def test_attributions_of_a_table(model, found):
     score = score_of(model)
-    assert score.has_several and len(score.owners) == model.centers_.shape[1] > 7
+    assert score.parts.has_several and len(score.parts.owners) == model.centers_.shape[1] > 7
     rows = FRAME[:3]
     Z = score.transform(polysift.data.inputs.rows_source(model, rows, reset=False).rows((0, 3)))
-    expected = [brute_force(score, row, found._baseline)[:, 0] for row in Z]
+    expected = [brute_force(score, row, found.reference.means[:, 1])[:, 0] for row in Z]
     np.testing.assert_allclose(found.attributions(rows), expected, rtol=1e-9, atol=1e-12)
 
 

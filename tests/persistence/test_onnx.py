@@ -181,6 +181,42 @@ def test_scalers_and_types(rng, scaler, input_type):
         assert_same(clf, rows.astype(input_type), input_type=input_type)
 
 
+@pytest.mark.parametrize("input_type", ["float32", "float64"])
+@pytest.mark.parametrize("d", [1, 3, 9])
+def test_splines(rng, d, input_type):
+    X, y = noisy_problem(rng, 1000, d)
+    X[:, 0] = np.round(5 * X[:, 0])
+    clf = spline_of(4, calibration="sigmoid").fit(X, y)
+    rows = far_rows(rng, X).astype(input_type)
+    assert_same(clf, rows, input_type=input_type)
+    assert [value.name for value in to_onnx(clf).graph.input] == ["X"]
+    if input_type == "float64":
+        rows[::3, 0] = np.nan
+        with pytest.warns(UserWarning, match="Values are missing in column 0, where no"):
+            expected = clf.decision_function(rows)
+        np.testing.assert_allclose(run(clf, rows)["score"], expected, rtol=0, atol=1e-12)
+
+
+def test_splines_with_a_constant_column_and_three_classes(rng):
+    X, y = noisy_problem(rng, 600, 3)
+    X[:, 1] = 2.0
+    clf = spline_of(2).fit(X, np.where(X[:, 0] > 0.5, 3, y))
+    assert_same(clf, X)
+
+
+def spline_of(degree, **params):
+    return FPCClassifier(
+        degree,
+        40,
+        kernel="spline",
+        scaler="minmax",
+        alpha=1.0,
+        solver="paper",
+        random_state=0,
+        **params,
+    )
+
+
 @pytest.mark.parametrize("degree", range(1, 11))
 def test_degrees(rng, degree):
     X, y = noisy_problem(rng, 500, 2)
@@ -510,9 +546,13 @@ print(peak() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is counted in other units elsewhere")
-def test_memory_does_not_grow_with_the_rows(tmp_path):
+@pytest.mark.parametrize("kernel", ["polynomial", "spline"])
+def test_memory_does_not_grow_with_the_rows(tmp_path, kernel):
     X = np.random.default_rng(0).random((1_000, 6))
-    clf = paper_classifier(6, n_centers=400, random_state=0).fit(X, X[:, 0] > X[:, 1])
+    clf = FPCClassifier(
+        6, 400, kernel=kernel, scaler="minmax", alpha=1.0, solver="paper", random_state=0
+    )
+    clf.fit(X, X[:, 0] > X[:, 1])
     to_onnx(clf, tmp_path / "model.onnx")
     command = [sys.executable, "-c", PEAK, tmp_path / "model.onnx"]
     megabytes = float(subprocess.check_output(command, text=True))

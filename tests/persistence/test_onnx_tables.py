@@ -79,6 +79,26 @@ def test_every_kind_of_column(scaler, calibration):
     assert_same(clf, mixed_table(100, seed=1)[0])
 
 
+@pytest.mark.parametrize("calibration", [None, "sigmoid"])
+@pytest.mark.parametrize("degree", [1, 3])
+def test_splines(degree, calibration):
+    frame, y = mixed_table()
+    clf = fitted(frame, y, degree=degree, calibration=calibration, kernel="spline", alpha=1.0)
+    assert "encoded category" in clf.column_kinds_ and "date" in clf.column_kinds_
+    assert_same(clf, frame)
+    assert_same(clf, strange_rows(frame))
+    assert_same(clf, mixed_table(100, seed=1)[0])
+    three = np.where(frame["Größe"] > 0.8, "maybe", y)
+    assert_same(fitted(frame, three, kernel="spline", alpha=1.0), strange_rows(frame))
+
+
+def test_splines_of_categories_alone():
+    frame, y = mixed_table()
+    frame = frame[["city", "label"]]
+    clf = fitted(frame, y, kernel="spline", alpha=1.0)
+    assert_same(clf, frame)
+
+
 def test_three_classes_and_a_search():
     frame, y = mixed_table()
     three = np.where(frame["Größe"] > 0.8, "maybe", y)

@@ -351,6 +351,22 @@ def test_the_importance_of_columns(table_search, ax):
         ImportanceDisplay.from_estimator(table_search, of="pairs")
 
 
+def test_the_importance_of_a_spline(ax):
+    given = {
+        "kernel": "spline",
+        "scaler": "minmax",
+        "alpha": 1.0,
+        "solver": "paper",
+        "random_state": 0,
+    }
+    model = paper_classifier(2, 40, **given).fit(X, Y)
+    drawn = ImportanceDisplay.from_estimator(model, X, ax=ax)
+    found = explain(model, X)
+    assert drawn.names == [entry["feature"] for entry in found.features(15)]
+    with pytest.raises(ValueError, match="spline kernel is no polynomial"):
+        ImportanceDisplay.from_estimator(model, of="pairs")
+
+
 @pytest.mark.parametrize("display", DISPLAYS)
 def test_wrong_estimators(display, search):
     name = display.__name__

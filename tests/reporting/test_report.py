@@ -248,6 +248,21 @@ def test_what_matters(calibrated, calibrated_html):
     assert [row[0] for row in terms[1:]] == [e["term"] for e in found.terms(10)]
 
 
+def test_a_spline(undrawn):
+    given = {
+        "kernel": "spline",
+        "scaler": "minmax",
+        "alpha": 1.0,
+        "solver": "paper",
+        "random_state": 0,
+    }
+    page = read(report(FPCClassifier(2, 40, **given).fit(*TRAIN), TEST))
+    assert "A spline kernel classifier of degree 2 with 40 centers" in page.html
+    assert "spline kernel is no polynomial" in page.text("importance")
+    text = page.text("model")
+    assert "Kernelspline" in text and "Scaler" not in text
+
+
 def test_a_given_explanation_is_shown(plain_model, undrawn):
     given = explain(plain_model, max_monomials=1)
     page = read(report(plain_model, TEST, explanation=given))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from polysift import PolynomialKernelMap
 from polysift.data.source import ArraySource
 from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import LOCAL, FitContext
 from polysift.engine.local import LocalEngine
+from polysift.estimators.fitted import feature_map_of
 from polysift.features.feature_map import FeatureMap
 from polysift.features.scalers import AffineScaler, learn_scaler
 from polysift.features.statistics import column_statistics
@@ -64,3 +66,14 @@ def problem(m, d, n, degree, dtype, *, seed=0, scaler="minmax", **more):
     centers = learned.transform(rng.random((n, d)))
     data = TrainingSet(source, rng.integers(0, 2, m).astype(np.int8), 2, **more)
     return data, FeatureMap(learned, centers, degree)
+
+
+def spline_problem(m, d, n, degree, dtype):
+    """Return rows, a fifth of which lack values of the second column, and a map by splines."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(m, d)).astype(dtype)
+    X[:, 0] = np.round(X[:, 0], 1)
+    X[: m // 5, 1:2] = np.nan
+    made = PolynomialKernelMap(degree, n, kernel="spline", scaler=None, random_state=0).fit(X)
+    y = rng.integers(0, 2, m).astype(np.int8)
+    return TrainingSet(ArraySource(X), y, 2), feature_map_of(made)

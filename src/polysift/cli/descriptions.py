@@ -9,9 +9,10 @@ import numpy as np
 from polysift.cli.console import with_options
 from polysift.data.kinds import NUMBER
 from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.fitted import kernel_of
 from polysift.estimators.search import FPCClassifierCV
 from polysift.plots.base import number_text
-from polysift.reporting.choice import choice_text, kernel_of, scaler_of
+from polysift.reporting.choice import choice_text, scaler_of
 from polysift.reporting.columns import columns_of_model, is_plain, kinds_text
 from polysift.reporting.evaluation import Evaluation
 from polysift.training.plan import duration

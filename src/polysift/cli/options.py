@@ -332,7 +332,8 @@ class ModelOptions:
     """The options of a fit alone."""
 
     kernel: Annotated[
-        Literal["auto", "polynomial", "spline"] | None, option(MODEL, "Kernel.", "auto")
+        Literal["auto", "polynomial", "spline"] | None,
+        option(MODEL, "Kernel: of numbers, or also of their ranks.", "auto"),
     ] = None
     degree: Annotated[
         Any, option(MODEL, "Degree of the kernel.", "auto", parser=whole_or_auto, metavar="N|auto")
@@ -344,10 +345,10 @@ class ModelOptions:
         Literal["auto", "minmax", "standard", "quantile", "none"] | None,
         option(MODEL, "How columns are scaled.", "auto"),
     ] = None
-    solver: Annotated[SolverName | None, option(MODEL, "Solver.", "paper")] = None
+    solver: Annotated[SolverName | None, option(MODEL, "Solver.", "auto")] = None
     loss: Annotated[
-        Literal["hinge", "logistic", "squared_hinge"] | None,
-        option(MODEL, "What is minimised; logistic with newton gives probabilities.", "hinge"),
+        Literal["auto", "hinge", "logistic", "squared_hinge"] | None,
+        option(MODEL, "What is minimised; logistic gives probabilities.", "auto"),
     ] = None
     rho: Annotated[
         Any,

@@ -117,6 +117,11 @@ def feature_map_of(model: Any) -> FeatureMap:
     return FeatureMap(stored_scaler(model.scaler_), model.centers_, model.degree_)
 
 
+def kernel_of(model: Any) -> str:
+    """Return the kernel of a fitted classifier or transformer: "polynomial" or "spline"."""
+    return "polynomial" if model.scaler_.get("spline") is None else "spline"
+
+
 def scores_by_shard(
     model: Any,
     source: DataSource,

@@ -48,7 +48,8 @@ def explain(
     C(s + d, s) monomials, the others work for any number of features and any degree.
 
     Of a table, a column is one feature, whatever it holds. Where a column has several coordinates,
-    as categories, dates and columns with missing values have, there are the last two alone.
+    as categories, dates and columns with missing values have, there are the last two alone; so it
+    is with the spline kernel, which is no polynomial but a sum over columns all the same.
 
     Parameters
     ----------
@@ -56,7 +57,8 @@ def explain(
         The fitted model; of a search, its best one.
     X : array-like, sparse matrix or DataSource of shape (m, d), default=None
         The reference rows, from the distribution that the model is used on. Attributions compare
-        with their mean, and features are ranked by their attributions over about 1000 of them;
+        with their mean (with the spline kernel, the mean of what each column of them adds to the
+        kernel), and features are ranked by their attributions over about 1000 of them;
         shares of the variance are over the distribution of each column, the columns taken as
         independent. Of more than 100,000 rows about as many are used, spread over all. None is the
         model's centers, which are rows of the training data or uniform points of their box; if
@@ -106,8 +108,8 @@ def explain(
 
 def _check_size(score: Score) -> None:
     """Raise for a degree whose tables of moments would take gigabytes."""
-    needed = 8 * len(score.owners) * (score.degree + 1) ** 2
-    if not score.has_several and needed > MAX_TABLE_BYTES:
+    needed = 8 * score.n_columns * (score.degree + 1) ** 2
+    if score.expandable and needed > MAX_TABLE_BYTES:
         raise ValueError(
             f"The model cannot be explained: for degree {score.degree} and {score.n_columns} "
             f"features, tables of moments take {needed / 2**30:,.0f} GiB. Fit a lower degree."
@@ -118,8 +120,8 @@ def _explained(clf: FPCClassifier, X: Any, sample_weight: Any, max_monomials: in
     score = score_of(clf)
     _check_size(score)
     reference = _reference(clf, score, X, sample_weight)
-    baseline = reference.means[:, 1]
     with single_threaded_blas():
+        baseline = score.baseline(reference)
         values = score.attributor()(reference.rows, baseline)
         attribution = np.tensordot(reference.weights, np.abs(values), axes=1).T
     reason = _reason(score, max_monomials)
@@ -129,10 +131,10 @@ def _explained(clf: FPCClassifier, X: Any, sample_weight: Any, max_monomials: in
         feature_names=_feature_names(clf),
         classes=tuple((clf.classes_[1:] if len(clf.coef_) == 1 else clf.classes_).tolist()),
         reference=reference,
-        baseline=score.by_column(baseline[None])[0],
+        baseline=score.by_column(reference.means[:, 1][None])[0],
         attribution=attribution,
         score_variance=_score_variance(score, reference),
-        n_monomials=full_dimension(score.degree, score.n_used),
+        n_monomials=0 if score.is_spline else full_dimension(score.degree, score.n_used),
         reason=reason,
         _score=score,
         _baseline=baseline,
@@ -144,7 +146,12 @@ def _explained(clf: FPCClassifier, X: Any, sample_weight: Any, max_monomials: in
 
 def _reason(score: Score, max_monomials: int) -> str | None:
     """Return why there is no polynomial, if there is none."""
-    if score.has_several:
+    if score.is_spline:
+        return (
+            "The spline kernel is no polynomial of the features, so there are no terms and no "
+            "shares of the variance; attributions and gradients are exact all the same."
+        )
+    if score.parts.has_several:
         return (
             "The table has columns of several coordinates: categories, dates, or columns with "
             "missing values. Those of one column depend on each other, so there are no "
@@ -163,22 +170,23 @@ def _reason(score: Score, max_monomials: int) -> str | None:
 
 def _expanded(score: Score) -> Polynomial:
     """Return the polynomial of the columns; no monomial has a column that is left out."""
-    if score.used is None:
-        return expand(score.centers, score.coef, score.degree)
-    order = np.sort(score.used)
-    found = expand(score.centers[:, order], score.coef, score.degree)
+    centers, used = score.parts.centers, score.parts.used
+    if used is None:
+        return expand(centers, score.coef, score.degree)
+    order = np.sort(used)
+    found = expand(centers[:, order], score.coef, score.degree)
     exponents = np.zeros((len(found.exponents), score.n_columns), found.exponents.dtype)
     exponents[:, order] = found.exponents
     return replace(found, exponents=exponents)
 
 
 def _reference(clf: FPCClassifier, score: Score, X: Any, sample_weight: Any) -> Reference:
-    degree = 1 if score.has_several else score.degree
+    degree, centers = score.degree if score.expandable else 1, score.parts.centers
     if X is None:
-        n, unscaled = clf.n_centers_, AffineScaler.identity(len(score.owners))
+        n, unscaled = clf.n_centers_, AffineScaler.identity(centers.shape[1])
         name = "the model's center" if n == 1 else f"the model's {n:,} centers"
         codes_of = partial(levels_of_coordinates, score)
-        return reference_of(ArraySource(score.centers), unscaled, degree, name, codes_of)
+        return reference_of(ArraySource(centers), unscaled, degree, name, codes_of)
     source = rows_source(clf, X, sample_weight, reset=False)
     name, codes_of = f"{source.n_rows:,} rows", partial(levels_of_rows, score)
     watch = MissingWatch(source, score.scaler)

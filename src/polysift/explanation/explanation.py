@@ -15,6 +15,7 @@ from polysift.data.kinds import CATEGORY, NUMBER
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.prediction import MissingWatch
 from polysift.explanation.levels import LevelEffects
+from polysift.explanation.parts import Baseline
 from polysift.explanation.reference import Reference, dense
 from polysift.explanation.score import Score
 from polysift.explanation.tables import (
@@ -39,7 +40,8 @@ class Explanation:
     """The result of ``polysift.explain``: what a model has learned; ``print`` shows it as tables.
 
     The score is a polynomial of the scaled features, and all answers are about that polynomial,
-    exact up to rounding. A column of a table is one feature, whatever it holds. Arrays about the
+    exact up to rounding. With the spline kernel it is none, but as exact are the answers that need
+    no polynomial. A column of a table is one feature, whatever it holds. Arrays about the
     model have a first axis for its K scores, as ``coef_``: 1 for two classes, else one per class.
     Arrays about rows are like ``decision_function``: without an axis of scores for two classes,
     else with a last one.
@@ -57,7 +59,9 @@ class Explanation:
         scaled, with ``weights``), ``factors`` (all that a polynomial depends on of their columns).
     baseline : ndarray of shape (d,)
         The mean of the reference rows, scaled: what attributions compare with by default. NaN for a
-        column of several coordinates, 0 for one that is left out.
+        column of several coordinates, as numbers are with the spline kernel, where attributions
+        compare with the mean over the sample of what a column adds to the kernel; 0 for a column
+        that is left out.
     attribution : ndarray of shape (K, d)
         The mean absolute attribution of each feature over the sample of the reference rows.
     score_variance : ndarray of shape (K,)
@@ -65,7 +69,7 @@ class Explanation:
         which is over independent features, the features depend on each other, and the shares of
         that variance count regions without rows.
     n_monomials : int
-        The number of monomials, C(s + d, s).
+        The number of monomials, C(s + d, s); 0 with the spline kernel, which is no polynomial.
     reason : str or None
         Why there are no ``polynomial`` and no ``importance``; None where there are.
 
@@ -97,7 +101,7 @@ class Explanation:
     n_monomials: int
     reason: str | None
     _score: Score
-    _baseline: FloatArray
+    _baseline: Baseline
     _levels: dict[int, LevelEffects]
     _polynomial: Polynomial | None
     _importance: Importance | None
@@ -222,8 +226,8 @@ class Explanation:
         Returns
         -------
         ndarray of shape (m, d)
-            The scaled rows, float64. NaN for a column of several coordinates, 0 for one that is
-            left out.
+            The scaled rows, float64. NaN for a column of several coordinates, as numbers are with
+            the spline kernel; 0 for one that is left out.
         """
         return self._score.by_column(self._of_blocks(X, self._score.transform))
 
@@ -272,16 +276,17 @@ class Explanation:
         float, or ndarray of shape (n_classes,) for more than two classes
             The score.
         """
-        scores = self._score.scores(self._baselines(baseline)).mean(axis=0)
+        bases = np.stack([row.base for row in self._baselines(baseline)])
+        scores = self._score.of_base(bases).mean(axis=0)
         return float(scores[0]) if len(self.classes) == 1 else scores
 
     def gradients(self, X: Any) -> FloatArray:
         """Return the gradients of the score by the features, in the units of X.
 
         Those of a date are per second; those by a category, and where a value is missing, are zero.
-        A scaler that clips, or that has knots, makes kinks. There the gradient is the mean of the
-        derivatives from both sides, and beyond the clipping it is zero: everywhere it is the limit
-        of central differences.
+        A scaler that clips or has knots makes kinks, as do the centers of the spline kernel. There
+        the gradient is the mean of the derivatives from both sides, and beyond the clipping it is
+        zero: everywhere it is the limit of central differences.
 
         Parameters
         ----------
@@ -334,7 +339,8 @@ class Explanation:
         }
 
     def __repr__(self) -> str:
-        size = f"{self.n_monomials:,} monomials of {len(self.feature_names)} features"
+        size = f"{self.n_monomials:,} monomials" if self.n_monomials else "spline kernel"
+        size = f"{size} of {len(self.feature_names)} features"
         return f"<Explanation: degree {self.model.degree_}, {size}, over {self.reference.name}>"
 
     def __str__(self) -> str:
@@ -343,13 +349,14 @@ class Explanation:
     def _repr_html_(self) -> str:
         return f"<pre>{escape(str(self))}</pre>"
 
-    def _baselines(self, given: Any) -> FloatArray:
-        """Return the coordinates of given baselines; for None, the mean of the reference."""
+    def _baselines(self, given: Any) -> list[Baseline]:
+        """Return the given baselines; for None, the mean of the reference."""
         if given is None:
-            return self._baseline[None]
+            return [self._baseline]
         if np.ndim(given) == 1:  # a row of a frame keeps its names
             given = given.to_frame().T if hasattr(given, "to_frame") else np.asarray(given)[None]
-        return self._of_blocks(given, self._score.transform)
+        rows = self._of_blocks(given, self._score.transform)
+        return [self._score.parts.baseline(row[None], np.ones(1)) for row in rows]
 
     def _like_scores(self, values: FloatArray) -> FloatArray:
         """Return values without their last axis, that of the scores, where there is one score."""

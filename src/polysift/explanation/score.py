@@ -14,43 +14,35 @@ import numpy as np
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.fitted import feature_map_of
 from polysift.explanation.attributions import Attributor, score_gradients
+from polysift.explanation.parts import Baseline, Products, Splines, placed
+from polysift.explanation.reference import Reference
 from polysift.features.feature_map import FeatureMap
 from polysift.features.level_columns import LevelColumn
 from polysift.features.scalers import Scaler
 from polysift.features.tables import TableScaler
-from polysift.runtime.types import FloatArray, IntArray
+from polysift.runtime.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
 class Score:
-    """The scores ``sum_j u_j (1 + z.c_j)^s`` of a model, with z the coordinates of a row.
+    """The scores ``sum_j u_j base(z, c_j)^s`` of a model, with z the coordinates of a row.
 
     Attributes
     ----------
     feature_map : FeatureMap
         The model's map, from rows to coordinates.
-    centers : ndarray of shape (n, D)
-        The centers c.
+    parts : Products
+        The parts of the columns in the base.
     coef : ndarray of shape (K, n)
         The coefficients u.
     degree : int
         The degree s.
-    owners : ndarray of int of shape (D,)
-        The column of each coordinate.
-    n_columns : int
-        The number of columns of the rows, d.
-    used : ndarray of int or None
-        Where no column has several coordinates, but some have none: the columns of the scaler's
-        coordinates. Then D is d, and the coordinates of the other columns are zero.
     """
 
     feature_map: FeatureMap
-    centers: FloatArray
+    parts: Products
     coef: FloatArray
     degree: int
-    owners: IntArray
-    n_columns: int
-    used: IntArray | None = None
 
     @property
     def scaler(self) -> Scaler:
@@ -58,14 +50,24 @@ class Score:
         return self.feature_map.scaler
 
     @property
-    def has_several(self) -> bool:
-        """Whether a column has several coordinates."""
-        return len(np.unique(self.owners)) < len(self.owners)
+    def n_columns(self) -> int:
+        """The number of columns of the rows, d."""
+        return self.parts.n_columns
+
+    @property
+    def is_spline(self) -> bool:
+        """Whether the kernel is that of splines."""
+        return self.feature_map.kernel.ranks > 0
+
+    @property
+    def expandable(self) -> bool:
+        """Whether the score is a polynomial in a coordinate per column."""
+        return not (self.is_spline or self.parts.has_several)
 
     @property
     def n_used(self) -> int:
         """The number of coordinates that can vary."""
-        return len(self.owners if self.used is None else self.used)
+        return len(self.parts.owners if self.parts.used is None else self.parts.used)
 
     @property
     def levels(self) -> list[LevelColumn]:
@@ -75,56 +77,61 @@ class Score:
 
     def transform(self, block: FloatArray) -> FloatArray:
         """Return the coordinates of dense rows, (rows, D)."""
-        return self._spread(self.feature_map.coordinates(block))
+        return self.parts.spread(self.feature_map.coordinates(block))
 
     def scores(self, Z: FloatArray) -> FloatArray:
         """Return the scores of coordinates (rows, D), of shape (rows, K)."""
-        return np.asarray((1.0 + Z @ self.centers.T) ** self.degree @ self.coef.T)
+        return self.of_base(self.parts.base(Z))
+
+    def of_base(self, base: FloatArray) -> FloatArray:
+        """Return the scores of bases (rows, n), of shape (rows, K)."""
+        return np.asarray(base**self.degree @ self.coef.T)
+
+    def baseline(self, reference: Reference) -> Baseline:
+        """Return the mean of the reference.
+
+        That is the mean of its coordinates; of the spline kernel, whose parts are no products of
+        these, the mean of the parts over the sample.
+        """
+        if self.is_spline:
+            return self.parts.baseline(reference.rows, reference.weights)
+        return self.parts.baseline(reference.means[:, 1][None], np.ones(1))
 
     def attributor(self) -> Attributor:
         """Return what computes the Shapley values of the columns."""
-        return Attributor(self.centers, self.coef, self.degree, self.owners, self.n_columns)
+        return Attributor(self.parts, self.coef, self.degree)
 
     def gradients(self, block: FloatArray) -> FloatArray:
         """Return the gradients by the columns of dense rows, of shape (rows, d, K)."""
-        slopes = self._spread(self.scaler.slope(block))[:, :, None]
-        values = score_gradients(self.transform(block), self.centers, self.coef, self.degree)
-        values *= slopes
-        if not self.has_several:
-            return values
-        out = np.zeros((len(block), self.n_columns, len(self.coef)))
-        for coordinate, column in enumerate(self.owners):
-            out[:, column] += values[:, coordinate]
-        return out
+        return score_gradients(self.parts, self.coef, self.degree, block, self.transform(block))
 
     def by_column(self, Z: FloatArray) -> FloatArray:
         """Return coordinates (rows, D) as (rows, d): NaN for a column that has several."""
-        if not self.has_several:
+        if self.expandable:
             return Z
-        counts = np.bincount(self.owners, minlength=self.n_columns)
+        owners = self.parts.owners
+        counts = np.bincount(owners, minlength=self.n_columns)
         out = np.zeros((len(Z), self.n_columns))
-        out[:, self.owners] = Z
+        out[:, owners] = Z[:, : len(owners)]
         out[:, counts > 1] = np.nan
         return out
-
-    def _spread(self, Z: FloatArray) -> FloatArray:
-        """Return coordinates of the scaler at the places of their columns, where some have none."""
-        return Z if self.used is None else _placed(Z, self.used, self.n_columns)
 
 
 def score_of(model: FPCClassifier) -> Score:
     """Return the score of a fitted classifier as a function of coordinates."""
-    d, feature_map, centers = model.n_features_in_, feature_map_of(model), model.centers_
-    scaler = feature_map.scaler
-    owners = scaler.owners if isinstance(scaler, TableScaler) else np.arange(d)
-    used = None
-    alone = len(np.unique(owners)) == len(owners)
-    if alone and not np.array_equal(owners, np.arange(d)):
-        centers, used, owners = _placed(centers, owners, d), owners, np.arange(d)
-    return Score(feature_map, centers, model.coef_, model.degree_, owners, d, used)
+    feature_map = feature_map_of(model)
+    parts = _parts(feature_map, model.n_features_in_)
+    return Score(feature_map, parts, model.coef_, model.degree_)
 
 
-def _placed(Z: FloatArray, columns: IntArray, d: int) -> FloatArray:
-    out = np.zeros((len(Z), d))
-    out[:, columns] = Z
-    return out
+def _parts(feature_map: FeatureMap, d: int) -> Products:
+    """Return the parts of d columns in the base of a kernel."""
+    scaler, centers = feature_map.scaler, feature_map.centers
+    if not isinstance(scaler, TableScaler):
+        return Products(scaler, centers, np.arange(d), d)
+    owners = scaler.owners
+    if scaler.spline is not None:
+        return Splines(scaler, centers, owners, d)
+    if len(np.unique(owners)) < len(owners) or np.array_equal(owners, np.arange(d)):
+        return Products(scaler, centers, owners, d)
+    return Products(scaler, placed(centers, owners, d), np.arange(d), d, owners)

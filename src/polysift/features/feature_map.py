@@ -84,14 +84,18 @@ class MapSpec:
     weights: FloatArray | None = None
 
     def resolve(self, d: int) -> tuple[str, int]:
-        """Return the scheme ("given" for an array) and the largest number of centers."""
-        if self.table and isinstance(self.centers, str):
-            scheme = "random" if self.centers == "auto" else self.centers
-            return scheme, AUTO_CENTERS if self.n_centers is None else self.n_centers
-        full = full_dimension(self.degree, d)
+        """Return the scheme ("given" for an array) and the largest number of centers.
+
+        Of a table it is before the limit by its coordinates.
+        """
+        full = None if self.table else full_dimension(self.degree, d)
         if not isinstance(self.centers, str):
-            return "given", min(self.n_centers or len(self.centers), len(self.centers), full)
-        n = min(AUTO_CENTERS if self.n_centers is None else self.n_centers, full)
+            n = min(self.n_centers or len(self.centers), len(self.centers))
+            return "given", n if full is None else min(n, full)
+        n = AUTO_CENTERS if self.n_centers is None else self.n_centers
+        if full is None:
+            return "random" if self.centers == "auto" else self.centers, n
+        n = min(n, full)
         if self.centers == "auto":
             return ("uniform" if n == full else "random"), n
         return self.centers, n

@@ -295,12 +295,18 @@ def knot_slopes(block: FloatArray, columns: list[Knots]) -> FloatArray:
 
     At a knot it is the mean of both sides.
     """
-    out = np.empty(block.shape)
+    left, right = knot_sides(block, columns)
+    return np.asarray((left + right) / 2.0)
+
+
+def knot_sides(block: FloatArray, columns: list[Knots]) -> FloatArray:
+    """Return the slopes to the left and to the right of each entry, (2, rows, columns)."""
+    out = np.empty((2, *block.shape))
     for j, (knots, values) in enumerate(columns):
         pieces = np.concatenate([[0.0], np.diff(values) / np.diff(knots), [0.0]])
-        sides = (np.searchsorted(knots, block[:, j], side) for side in ("left", "right"))
-        out[:, j] = sum(pieces[at] for at in sides)
-    return out / 2.0
+        out[0, :, j] = pieces[np.searchsorted(knots, block[:, j], "left")]
+        out[1, :, j] = pieces[np.searchsorted(knots, block[:, j], "right")]
+    return out
 
 
 def validate_knots(values: Any, levels: Any, counts: Any, d: int) -> FloatArray:

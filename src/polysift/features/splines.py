@@ -19,7 +19,15 @@ from typing import Self
 import numpy as np
 
 from polysift.features.level_columns import MAX_SELF_KERNEL
-from polysift.features.scalers import Knots, OnnxGraph, Scaler, apart, knot_slopes, validate_knots
+from polysift.features.scalers import (
+    Knots,
+    OnnxGraph,
+    Scaler,
+    apart,
+    knot_sides,
+    knot_slopes,
+    validate_knots,
+)
 from polysift.features.statistics import ColumnStatistics, QuantileSketch, thin
 from polysift.runtime.arrays import require, required_array
 from polysift.runtime.types import FloatArray, IntArray
@@ -107,6 +115,10 @@ class SplineScaler(Scaler):
     def slope(self, block: FloatArray) -> FloatArray:
         """Return the derivatives of the scaled ranks; at a knot the mean of both sides."""
         return knot_slopes(block, self._knots(self.ranks))
+
+    def side_slopes(self, block: FloatArray) -> FloatArray:
+        """Return the derivatives of the scaled ranks from the left and the right, (2, rows, N)."""
+        return knot_sides(block, self._knots(self.ranks))
 
     def height_slope(self, block: FloatArray) -> FloatArray:
         """Return the derivatives of the heights; at a knot the mean of both sides."""

@@ -226,13 +226,17 @@ class TableScaler(Scaler):
         return out
 
     def spline_slopes(self, block: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the derivatives of ranks and heights by their columns' values, each (rows, N)."""
+        """Return the derivatives of ranks and heights by their columns' values.
+
+        Those of ranks are from below and from above the number, (2, rows, N): the larger of two
+        ranks bends where they are equal. Those of heights are means of both, (rows, N).
+        """
         assert self.spline is not None
         unfold = self._unfolding()
         raw = unfold(block)
         outer = np.where(np.isnan(raw), 0.0, unfold.slope(block))
         filled = self.spline.filled(raw)
-        return outer * self.spline.slope(filled), outer * self.spline.height_slope(filled)
+        return outer * self.spline.side_slopes(filled), outer * self.spline.height_slope(filled)
 
     def lacking(self, block: FloatArray) -> BoolArray:
         """Return which columns of dense rows lack values where no training row did, (d,)."""

@@ -169,7 +169,9 @@ def _add_outputs(
         return onnx_graph.scored(block, z, feature_map, clf.coef_)
 
     two, per_class = len(classes) == 2, (ROWS, len(classes))
-    length = onnx_graph.block_rows(*clf.centers_.shape, len(inputs))
+    n, D = clf.centers_.shape
+    alive = 2 if feature_map.kernel.ranks else 1  # the larger ranks lie beside the base
+    length = onnx_graph.block_rows(alive * n, D, len(inputs))
     names = [value.name for value in inputs]
     scores = graph.in_blocks(names, length, add_scores, "column" if two else "score")
     if two:

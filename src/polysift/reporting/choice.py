@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from polysift.estimators.fitted import kernel_of
 from polysift.reporting.page import NONE, Markup, figure_text, table
 
 HEADS = ("kernel", "scaler", "degree", "weights of columns", "GCV", "degrees of freedom")
 """The columns of the table of the trials."""
-
-
-def kernel_of(model: Any) -> str:
-    """Return the kernel of a fitted model; those before there was a choice are polynomial."""
-    return getattr(model, "kernel_", "polynomial")
 
 
 def scaler_of(model: Any) -> str:

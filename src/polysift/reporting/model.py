@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from polysift import __version__
+from polysift.estimators.fitted import kernel_of
 from polysift.explanation.explanation import Explanation
 from polysift.explanation.levels import level_rows
 from polysift.explanation.tables import MAX_LEVEL_TABLES, notes_of
 from polysift.reporting.case import MAX_LISTED_CLASSES, Case, Section, noted
-from polysift.reporting.choice import kernel_of, scaler_of
+from polysift.reporting.choice import scaler_of
 from polysift.reporting.page import (
     SPACE,
     Markup,
@@ -54,7 +55,7 @@ def explanation_section(case: Case) -> Section | None:
     words = (
         "The attribution (Shapley value) of a feature is its contribution to the score of a row, "
         "compared with the mean row; those of all features add up to the difference of the two "
-        "scores. They are exact, since the score is a polynomial."
+        "scores. They are exact, since the kernel's base is a sum over features."
     )
     parts = [paragraph(words), beside(*pieces)]
     if levels := [_levels(found, name) for name in found.categories()[:MAX_LEVEL_TABLES]]:

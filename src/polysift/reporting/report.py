@@ -8,11 +8,12 @@ from typing import Any
 from polysift import __version__
 from polysift.data.source import DataSource
 from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.fitted import kernel_of
 from polysift.estimators.search import FPCClassifierCV, classifier_of
 from polysift.explanation.explain import explain
 from polysift.explanation.explanation import Explanation
 from polysift.reporting.case import Case, file_name
-from polysift.reporting.choice import choice_text, kernel_of
+from polysift.reporting.choice import choice_text
 from polysift.reporting.columns import columns_section
 from polysift.reporting.evaluation import Evaluation, evaluate
 from polysift.reporting.model import (
