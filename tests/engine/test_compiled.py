@@ -24,10 +24,11 @@ from polysift.engine import compiled
 from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
-from polysift.engine.row_updates import AdmmUpdate
+from polysift.engine.row_updates import AdmmUpdate, NewtonUpdate
 from polysift.estimators.fitted import feature_map_of
 from polysift.features.feature_map import BlockFeatures, MapSpec, build_feature_map
 from polysift.features.survey import survey
+from polysift.losses import HINGE, LOGISTIC, LOSSES, SQUARED_HINGE
 from polysift.runtime.parallel import Pool, single_threaded_blas
 from polysift.runtime.progress import Monitor
 from problems import paper_classifier
@@ -132,6 +133,32 @@ def test_the_larger_of_ranks(rows, ranks, dtype):
     expected = A - np.maximum(X[:, :ranks, None], C[:ranks]).sum(axis=1)
     compiled_loops.subtract_larger(X, C, ranks, A)
     np.testing.assert_allclose(A, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
+
+
+@pytest.mark.parametrize("loss", [HINGE, LOGISTIC, SQUARED_HINGE], ids=list(LOSSES))
+@pytest.mark.parametrize("weighted", [False, True])
+def test_steps_of_newtons_method_are_numpys_to_rounding(loss, weighted):
+    m, n, rng = 3001, 40, np.random.default_rng(2)
+    weights = rng.integers(0, 3, m).astype(float) if weighted else None
+    data, feature_map = example(m, 8, n, 3, float, weights=weights)
+    u = rng.normal(size=(n, 1)) * 0.05
+    plain, by_numba = engines(data, feature_map)
+    for engine in (plain, by_numba):
+        engine.begin(1)
+    for delta, line in ((0.5, -1.0), (0.5, 0.5), (0.25, 0.5), (0.25, 0.0)):
+        problem = Problem(n, NewtonUpdate(((delta, line),), loss))
+        u = u + rng.normal(size=(n, 1)) * 0.01
+        found, expected = ({"r": e.sweep([problem], u).r} for e in (by_numba, plain))
+        assert_alike(found, expected, float)
+        curved = [e.curvature(problem, 0, 0, 0.0, np.eye(n)) for e in (by_numba, plain)]
+        rough = 1e-4 if loss is HINGE else 1e-9  # multipliers have 16 bits
+        np.testing.assert_allclose(curved[0], curved[1], rtol=0, atol=rough * curved[1].max())
+    again = u + rng.normal(size=(n, 1)) * 0.01
+    problem = Problem(n, NewtonUpdate(((0.25, 0.25),), loss))
+    found, expected = (vars(e.sweep([problem], again)) for e in (by_numba, plain))
+    if loss is HINGE:
+        del found["curved"], expected["curved"]
+    assert_alike(found, expected, float)
 
 
 @pytest.mark.parametrize("kind", ["minmax", "standard", "quantile", None])

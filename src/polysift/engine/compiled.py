@@ -92,9 +92,11 @@ class CompiledRows:
     """
 
     def __init__(self, features: BlockFeatures) -> None:
-        from polysift.engine import compiled_loops  # imported late: numba needs half a second
+        # Imported late: numba needs half a second.
+        from polysift.engine import compiled_features, compiled_loops
 
         self._kernels: Any = compiled_loops
+        self._before: Any = compiled_features
         self._features = features
         self._n, d = features.map.n_centers, len(features.C1) - 1
         self._ranks = features.kernel.ranks
@@ -171,7 +173,7 @@ class CompiledRows:
         """Return rows as ``BlockFeatures.rows`` does; NumPy is slow where rows are short."""
         block = np.ascontiguousarray(block)
         X = self._work.array("X", (len(block), len(self._features.C1)), self._features.dtype)
-        self._features.map.scaler.transform_compiled(self._kernels, block, X)
+        self._features.map.scaler.transform_compiled(self._before, block, X)
         self._features.map.fill_missing(X[:, :-1])
         return X
 
@@ -208,7 +210,7 @@ class CompiledRows:
             if self._by_blas:
                 np.matmul(X[part, self._ranks :], C[self._ranks :], out=A)
             if self._ranks:
-                self._kernels.subtract_larger(X[part], C, self._ranks, A)
+                self._before.subtract_larger(X[part], C, self._ranks, A)
             self._walk(task, X[part], C, A, tile, *columns, *own, *rest)
 
     def update(

@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
 
 import numpy as np
-from numba import njit
 
+from polysift.engine.compiled_features import compiled
 from polysift.engine.row_updates import MULTIPLIER_LEVELS
 from polysift.engine.sums import STEP_LENGTHS
-from polysift.runtime.types import FloatArray, IntArray
+from polysift.runtime.types import FloatArray
 
 MAX_UNROLLED_COLUMNS = 16
 """With more columns of X, BLAS multiplies rows with the centers, before the loop."""
@@ -31,105 +30,10 @@ TILE_ROWS, TILE_BYTES = 32, 2**17
 RESIDUAL_ROWS = 256
 """Rows whose residuals are summed in the rows' dtype, before they are added in float64."""
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-
-def compiled(function: F) -> F:
-    """Compile a function on first use, and cache it on disk if a folder is writable."""
-    # Sums may be reordered and contracted, but NaN and infinity keep their meaning.
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    options["fastmath"] = {"reassoc", "contract", "nsz", "arcp"}
-    try:
-        return njit(cache=True, **options)(function)
-    except RuntimeError:  # neither this folder nor the user's cache can be written to
-        return njit(**options)(function)
-
 
 def tile_rows(n: int, itemsize: int) -> int:
     """Return the rows of a tile; rounding depends on it, so it depends on n and dtype alone."""
     return int(np.clip(TILE_BYTES // (n * itemsize) // 4 * 4, 4, TILE_ROWS))
-
-
-@compiled
-def scale_affinely(
-    X: FloatArray,
-    low: FloatArray,
-    high: FloatArray,
-    offset: FloatArray,
-    scale: FloatArray,
-    out: FloatArray,
-) -> None:
-    """Scale rows as ``AffineScaler`` does, and set the last column to one."""
-    rows, d = X.shape
-    for i in range(rows):
-        for j in range(d):
-            clipped = min(max(np.float64(X[i, j]), low[j]), high[j])
-            out[i, j] = (clipped - offset[j]) * scale[j]
-        out[i, d] = 1.0
-
-
-@compiled
-def scale_by_quantiles(
-    X: FloatArray, values: FloatArray, levels: FloatArray, counts: IntArray, out: FloatArray
-) -> None:
-    """Scale rows as ``QuantileScaler`` does, and set the last column to one."""
-    rows, d = X.shape
-    unit = 1.0 / np.sqrt(np.float64(d))
-    for i in range(rows):
-        for j in range(d):
-            x, low, high = np.float64(X[i, j]), 0, counts[j] - 1
-            if x <= values[j, 0]:
-                q = levels[j, 0]
-            elif x >= values[j, high]:
-                q = levels[j, high]
-            else:
-                while high - low > 1:
-                    middle = (low + high) // 2
-                    if x < values[j, middle]:
-                        high = middle
-                    else:
-                        low = middle
-                share = (x - values[j, low]) / (values[j, high] - values[j, low])
-                q = levels[j, low] + share * (levels[j, high] - levels[j, low])
-            out[i, j] = (2.0 * q - 1.0) * unit
-        out[i, d] = 1.0
-
-
-@compiled
-def subtract_larger(X: FloatArray, C: FloatArray, ranks: int, A: FloatArray) -> None:
-    """Subtract ``sum_k max(X[i, k], C[k, j])`` over the ranks from A; two rows by four ranks."""
-    rows, n = A.shape
-    pairs, fours = rows - rows % 2, ranks - ranks % 4
-    for i in range(0, pairs, 2):
-        for k in range(0, fours, 4):
-            a0, a1, a2, a3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
-            b0, b1, b2, b3 = X[i + 1, k], X[i + 1, k + 1], X[i + 1, k + 2], X[i + 1, k + 3]
-            for j in range(n):
-                c0, c1, c2, c3 = C[k, j], C[k + 1, j], C[k + 2, j], C[k + 3, j]
-                A[i, j] -= (_larger(a0, c0) + _larger(a1, c1)) + (_larger(a2, c2) + _larger(a3, c3))
-                A[i + 1, j] -= (_larger(b0, c0) + _larger(b1, c1)) + (
-                    _larger(b2, c2) + _larger(b3, c3)
-                )
-        for k in range(fours, ranks):
-            a0, b0 = X[i, k], X[i + 1, k]
-            for j in range(n):
-                A[i, j] -= _larger(a0, C[k, j])
-                A[i + 1, j] -= _larger(b0, C[k, j])
-    for i in range(pairs, rows):
-        for k in range(0, fours, 4):
-            a0, a1, a2, a3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
-            for j in range(n):
-                c0, c1, c2, c3 = C[k, j], C[k + 1, j], C[k + 2, j], C[k + 3, j]
-                A[i, j] -= (_larger(a0, c0) + _larger(a1, c1)) + (_larger(a2, c2) + _larger(a3, c3))
-        for k in range(fours, ranks):
-            a0 = X[i, k]
-            for j in range(n):
-                A[i, j] -= _larger(a0, C[k, j])
-
-
-@compiled
-def _larger(a: float, b: float) -> float:
-    return a if a > b else b  # max() would ask for NaN, too
 
 
 @compiled

@@ -58,7 +58,7 @@ class OnnxGraph(Protocol):
 
 
 class ScalingLoops(Protocol):
-    """The compiled loops that scale rows (``engine.compiled_loops``), into d + 1 columns."""
+    """The compiled loops that scale rows (``engine.compiled_features``), into d + 1 columns."""
 
     def scale_affinely(
         self,

@@ -132,11 +132,12 @@ class NewtonColumn:
     def refresh(self, H: FloatArray, m: float, constant: FloatArray | None = None) -> None:
         """Update M and W by a new Hessian H, which is 4 delta m times that of the mean loss.
 
-        ``constant`` is a part of the Hessian that is the same at every point, that of a penalty.
+        ``constant`` is a part of the Hessian that is the same at every point, that of a penalty; it
+        is overwritten.
         """
         n = len(H)
         self.M = H / (4.0 * self.delta * m) + HESSIAN_MEMORY * self.M
-        fixed = self.M if constant is None else self.M + constant
+        fixed = self.M if constant is None else np.add(constant, self.M, out=constant)
         ridge = max(self.damping, 1e-14 * float(np.trace(fixed)))
         self.since = 0
         while np.isfinite(ridge):  # else W is unchanged
