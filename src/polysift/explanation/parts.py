@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from polysift.features.parts import spline_part
 from polysift.features.scalers import Scaler
 from polysift.features.tables import TableScaler
 from polysift.runtime.types import FloatArray, IntArray
@@ -134,20 +135,9 @@ class Splines(Products):
         own = np.flatnonzero(self.owners == column)
         products = own[own >= len(self.scaler.numbers)]
         out = np.asarray(Z[:, products] @ self.centers[:, products].T)
-        for k in own[: len(own) - len(products)]:
-            out += self._spline(k, Z)
+        for k in own[: len(own) - len(products)].tolist():
+            out += spline_part(self.scaler, Z, self.centers, k)
         return out
-
-    def _spline(self, k: int, Z: FloatArray) -> FloatArray:
-        """Return the part of a number: zero where it is missing in a row or in a center."""
-        spline = self.scaler.spline
-        assert spline is not None
-        q, own = Z[:, k], self.centers[:, k]
-        out = np.add.outer(spline.heights_at(q, k), spline.heights_at(own, k))
-        out -= np.maximum.outer(q, own)
-        out *= self._present(k, Z)[:, None]
-        out *= self._present(k, self.centers)
-        return np.asarray(out)
 
     def _present(self, k: int, Z: FloatArray) -> FloatArray:
         """Return 1 where a number of coordinates (rows, D) is there, and 0 where it is missing."""

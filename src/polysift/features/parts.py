@@ -18,11 +18,11 @@ def column_part(feature_map: FeatureMap, Z: FloatArray, column: int) -> FloatArr
     products = own[own >= N]
     part = Z[:, products] @ C[:, products].T
     for k in own[own < N].tolist():
-        part += _spline_part(scaler, Z, C, k)
+        part += spline_part(scaler, Z, C, k)
     return part
 
 
-def _spline_part(scaler: TableScaler, Z: FloatArray, C: FloatArray, k: int) -> FloatArray:
+def spline_part(scaler: TableScaler, Z: FloatArray, C: FloatArray, k: int) -> FloatArray:
     """Return the spline of the k-th number, which is zero where one of the values is absent."""
     assert scaler.spline is not None
     a, b = Z[:, k], C[:, k]
@@ -30,6 +30,6 @@ def _spline_part(scaler: TableScaler, Z: FloatArray, C: FloatArray, k: int) -> F
     part = h_a[:, np.newaxis] + h_b - np.maximum(a[:, np.newaxis], b)
     for number in np.flatnonzero(scaler.absent == k).tolist():
         at = len(scaler.owners) + number
-        part[Z[:, at] > 0] = 0.0
-        part[:, C[:, at] > 0] = 0.0
+        part *= (1.0 - Z[:, at])[:, np.newaxis]  # a mean of rows may lack it in part
+        part *= 1.0 - C[:, at]
     return np.asarray(part)

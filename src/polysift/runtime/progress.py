@@ -166,6 +166,22 @@ class Monitor:
         yield partial(self._advance, phase)
         self._end(phase)
 
+    @contextmanager
+    def trials(self, phase: str) -> Iterator[Callable[[], None]]:
+        """Report trials whose number is not known; yields a function that counts one.
+
+        It raises ``OutOfTime`` when the time limit is reached.
+        """
+        watched = self._begin(phase, None, "trials")
+
+        def count() -> None:
+            self._advance(watched, 1)
+            self.check()
+
+        yield count
+        self._end(watched)
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + watched.seconds
+
     def lift(self) -> None:
         """Remove the time limit, for a short last step that must be done."""
         self._deadline = None

@@ -9,7 +9,7 @@ its own rho by the same rule.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -62,8 +62,9 @@ centers favour it, since they span less of what the spline kernel can be."""
 MIN_WEIGHTS_GAIN = 0.005
 """The share of the GCV by which weights of columns must be better than equal ones."""
 
-FIRST_ROWS = 3000
-"""The rows of the sample on which everything is tried; the best is tried on all of the sample."""
+FIRST_ROWS, MIN_GROWTH = 3000, 1.5
+"""The rows of the sample on which everything is tried; the best is tried on all of the sample, if
+that is so many times as large."""
 
 ROWS_PER_CENTER, MIN_ROWS_PER_CENTER = 10, 4
 """Rows per center on a sample, and the fewest, where there are few rows."""
@@ -256,6 +257,7 @@ class MapChooser:
         self._n_classes = prepared.data.n_classes
         self._use(prepared.sample.first(FIRST_ROWS))
         self.trials: list[Trial] = []
+        self._count: Callable[[], None] = lambda: None
         self._overflow: FeatureOverflowError | None = None
 
     def _use(self, sample: LabelledSample) -> None:
@@ -280,12 +282,13 @@ class MapChooser:
     def choose(self, spec: MapSpec) -> Trial:
         """Return the best trial, among maps whose other parameters are those of ``spec``."""
         n = _most_of(spec)
-        best = self._best_kernel(spec, n)
-        if self._openings.weights:
-            best = self._weighed(best)
-        if self._sample.total > 1.5 * self._total:
-            self._use(self._sample)
-            best = self._confirmed(best.spec, n)
+        with self._context.monitor.trials("choice") as self._count:
+            best = self._best_kernel(spec, n)
+            if self._openings.weights:
+                best = self._weighed(best)
+            if self._sample.total > MIN_GROWTH * self._total:
+                self._use(self._sample)
+                best = self._confirmed(best.spec, n)
         return best
 
     def _on_sample(self, spec: MapSpec, n: int) -> MapSpec:
@@ -354,6 +357,7 @@ class MapChooser:
         except FeatureOverflowError as error:
             self._overflow, found = error, Trial(spec)
         self.trials.append(replace(found, feature_map=None, u=None))
+        self._count()
         return found
 
     def _tried(self, spec: MapSpec) -> Trial:
