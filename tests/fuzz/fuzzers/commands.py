@@ -370,6 +370,7 @@ def _check_output(path: Path) -> None:
     if content.startswith(b"PK"):
         polysift.load(path)
     elif content.startswith(b"PAR1"):
-        pyarrow.parquet.read_table(path).validate(full=True)
+        with path.open("rb") as file:  # pyarrow takes no name that is not UTF-8
+            pyarrow.parquet.read_table(file).validate(full=True)
     elif content.lstrip().lower().startswith(b"<!doctype"):
         require(content.rstrip().endswith(b"</html>"), f"{path.name} is not a whole page")
