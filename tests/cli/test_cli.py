@@ -573,7 +573,7 @@ class TestUse:
     def test_a_spline(self):
         frame, y = every_kind()
         frame.assign(label=y).to_parquet("table.parquet")
-        options = "--kernel spline --degree 2 --n-centers 40 --alpha 1 --seed 0 -o s.polysift"
+        options = "--kernel spline --degree 2 --n-centers 40 --solver paper --seed 0 -o s.polysift"
         run(f"fit table.parquet -t label {options} --report s.html")
         assert polysift.load("s.polysift").kernel == "spline"
         shown = run("inspect s.polysift").stdout

@@ -117,9 +117,10 @@ def model_section(case: Case) -> Section:
         ("Kernel", kernel_of(model)),
         ("Degree", f"{model.degree_}"),
         ("Centers", f"{model.n_centers_:,}"),
-        ("Scaler", scaler_of(model)),
         ("Solver", solver_and_loss(model)[0]),
     ]
+    if kernel_of(model) == "polynomial":
+        entries.insert(3, ("Scaler", scaler_of(model)))
     if hasattr(model, "rho_"):
         entries.append(("rho, absolute", f"{model.rho_:.4g}"))
     if getattr(model, "gram_", "exact") == "sampled":
