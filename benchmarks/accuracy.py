@@ -14,7 +14,7 @@ import warnings
 import numpy as np
 
 from common import load, three_parts
-from polysift import FPCClassifier
+from harness.classifiers import paper_classifier
 
 
 def report(name: str, accuracy: list[float], beside: str) -> None:
@@ -27,7 +27,7 @@ def musk2(degree: int, splits: int) -> None:
     accuracy = []
     for seed in range(splits):
         train, _, test = three_parts(len(y), seed)
-        clf = FPCClassifier(degree, 1500, centers="random", random_state=seed)
+        clf = paper_classifier(degree, 1500, centers="random", random_state=seed)
         accuracy.append(clf.fit(X[train], y[train]).score(X[test], y[test]))
     report(f"musk2, degree {degree}", accuracy, "the paper, best degree: 99.27")
 

@@ -18,13 +18,12 @@ from time import perf_counter
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from polysift import PAPER, FPCClassifier
+from harness.classifiers import paper_classifier
 from polysift.datasets import load
 
 SETS = ("occupancy", "htru2", "magic", "credit_default", "covtype_binary")
 WIDE = "musk2"  # for the section on centers alone
 ROWS = 20_000
-GIVEN = PAPER | {"beta": None}  # which is 1 for the paper's solver
 Fit = Callable[..., tuple[float, float, float]]
 
 
@@ -41,7 +40,7 @@ def fitter(name: str, splits: int) -> Fit:
     def fit(**params: object) -> tuple[float, float, float]:
         found = []
         for seed, (train, test) in enumerate(parts):
-            clf = FPCClassifier(**GIVEN | params, random_state=seed).fit(X[train], y[train])
+            clf = paper_classifier(**params, random_state=seed).fit(X[train], y[train])
             auc = roc_auc_score(y[test], clf.decision_function(X[test]))
             found.append((100 * clf.score(X[test], y[test]), auc, clf.n_iter_))
         return tuple(np.mean(found, axis=0))

@@ -22,7 +22,7 @@ CHUNK = 500_000
 CHILD = """
 import json, resource, sys, threading, time
 import numpy as np
-from polysift import FPCClassifier, open_data
+from polysift import PAPER, FPCClassifier, open_data
 
 path, parameters = sys.argv[1], json.loads(sys.argv[2])
 page = resource.getpagesize()
@@ -32,7 +32,7 @@ def resident():
         return int(file.read().split()[1]) * page
 
 source = open_data(path, target="y")
-clf = FPCClassifier(**parameters, random_state=0)
+clf = FPCClassifier(**PAPER | parameters, random_state=0)
 before, peak, done = resident(), 0, False
 forecast = clf.plan(source)
 

@@ -29,7 +29,8 @@ import pyarrow.parquet as pq
 import ray
 from sklearn.exceptions import ConvergenceWarning
 
-from polysift import FPCClassifier, RayCluster, open_data
+from harness.classifiers import paper_classifier
+from polysift import RayCluster, open_data
 from polysift.cluster.backend import ClusterBackend
 from polysift.cluster.tasks import Keep, Sweep
 from polysift.data.source import DataSource
@@ -87,7 +88,7 @@ class Fitted:
 
 
 def fit(data: tuple, engine: Any, n: int, **parameters: Any) -> Fitted:
-    clf = FPCClassifier(
+    clf = paper_classifier(
         degree=DEGREE, n_centers=n, random_state=0, n_jobs=WORKERS, engine=engine, **parameters
     )
     wait_for_quiet()

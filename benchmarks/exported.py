@@ -26,7 +26,8 @@ import numpy as np
 import onnxruntime
 
 from common import best_time, load
-from polysift import FPCClassifier, to_onnx
+from harness.classifiers import paper_classifier
+from polysift import to_onnx
 from polysift.persistence import onnx_graph
 
 SETS = ("magic", "htru2", "occupancy", "covtype_binary")
@@ -37,7 +38,7 @@ def compare(name: str, degree: int, solver: str, scaler: str | None) -> dict[str
     X, y = load(name)
     order = np.random.default_rng(0).permutation(len(y))
     train, rest = np.split(order[: TRAINED + COMPARED], [TRAINED])
-    clf = FPCClassifier(degree=degree, solver=solver, scaler=scaler, random_state=0)
+    clf = paper_classifier(degree=degree, solver=solver, scaler=scaler, random_state=0)
     clf.fit(X[train], y[train])
     rows = np.ascontiguousarray(X[rest])
     session = onnxruntime.InferenceSession(to_onnx(clf).SerializeToString())
@@ -81,7 +82,7 @@ def measure_blocks(turns: int = 3) -> None:
     """Print the least seconds, and the memory beyond that of the rows, of both graphs."""
     X = np.random.default_rng(0).random((3_000, 20))
     y = X[:, 0] > X[:, 1]
-    clf = FPCClassifier(degree=3, n_centers=1_000, random_state=0).fit(X, y)
+    clf = paper_classifier(degree=3, n_centers=1_000, random_state=0).fit(X, y)
     with tempfile.TemporaryDirectory() as folder:
         paths = {name: Path(folder) / f"{name}.onnx" for name in ("blocks", "plain")}
         to_onnx(clf, paths["blocks"])

@@ -15,7 +15,8 @@ from time import perf_counter
 
 import numpy as np
 
-from polysift import FPCClassifier, open_data
+from harness.classifiers import paper_classifier
+from polysift import open_data
 from polysift.data.labels import Encoding, find_encoding
 from polysift.data.source import ArraySource, DataSource
 from polysift.features.columns import TableColumns, find_columns
@@ -62,7 +63,7 @@ def show_cost() -> None:
     single_column_accuracies(found.sample, encoding, columns)
     rules = perf_counter() - began
     began = perf_counter()
-    FPCClassifier(3, 1000, random_state=0).fit(source)
+    paper_classifier(3, 1000, random_state=0).fit(source)
     print(f"rules {rules:.3f} s, a fit with 1,000 centers {perf_counter() - began:.1f} s")
 
 

@@ -21,13 +21,13 @@ SHAPES = [
 
 CHILD = """
 import numpy as np
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 from polysift.runtime.memory import peak_memory
 
 m, d, degree, n, dtype = {shape!r}
 X = np.random.default_rng(0).random((m, d), dtype=dtype)
 y = X[:, 0] + X[:, 1] > 1
-FPCClassifier(degree, n, max_iter=2, random_state=0).fit(X, y)
+FPCClassifier(**PAPER | {"degree": degree, "n_centers": n}, max_iter=2, random_state=0).fit(X, y)
 print(X.nbytes, peak_memory())
 """
 

@@ -27,6 +27,7 @@ from time import perf_counter
 import numpy as np
 
 from common import load, three_parts
+from harness.classifiers import paper_classifier
 from polysift import FPCClassifier
 from polysift.features import table_learning as tables
 
@@ -79,7 +80,7 @@ WAYS = {"at random": at_random, "the largest": largest, "by another": by_another
 
 
 def classifier(scaler: str | None = "standard") -> FPCClassifier:
-    return FPCClassifier(3, CENTERS, scaler=scaler, random_state=0)
+    return paper_classifier(3, CENTERS, scaler=scaler, random_state=0)
 
 
 def with_indicators(weight: float) -> Callable[[Rows, Array], Array]:

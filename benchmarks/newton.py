@@ -21,7 +21,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from common import load
-from polysift import FPCClassifier
+from harness.classifiers import paper_classifier
 from polysift.datasets import make_bayes_curve
 
 Rows = tuple[np.ndarray, np.ndarray]
@@ -65,7 +65,7 @@ def compare(
     models = {}
     for _ in range(times):
         for solver, more in solvers.items():
-            model = FPCClassifier(solver=solver, random_state=0, **params, **more)
+            model = paper_classifier(solver=solver, random_state=0, **params, **more)
             began = perf_counter()
             models[solver] = model.fit(X[train], y[train])
             seconds[solver].append(perf_counter() - began)

@@ -27,7 +27,8 @@ import numpy as np
 from scipy.linalg import eigh
 
 from common import load
-from polysift import FPCClassifier, PolynomialKernelMap
+from harness.classifiers import paper_classifier
+from polysift import PolynomialKernelMap
 from polysift.data.source import ArraySource
 from polysift.data.training_set import TrainingSet
 from polysift.engine import sampling, shards
@@ -120,7 +121,7 @@ def sizes(least: int, tolerance: float) -> Iterator[None]:
 def models(name: str, m: int, n: int) -> None:
     X, y = problem(name, m)
     settings: dict[str, Any] = MAP | {"n_centers": n, "random_state": 0}
-    exact = FPCClassifier(**settings).fit(X[:m], y[:m])
+    exact = paper_classifier(**settings).fit(X[:m], y[:m])
     scores = exact.decision_function(X[m:])
     shown = f"objective {exact.history_['objective'][-1]:.6f}"
     print(
@@ -129,7 +130,7 @@ def models(name: str, m: int, n: int) -> None:
     for least in (2, 4, 8, 16):
         for tolerance in (0.03, 0.01, 0.003, 0.001):
             with sizes(least, tolerance):
-                clf = FPCClassifier(**settings, gram="sampled").fit(X[:m], y[:m])
+                clf = paper_classifier(**settings, gram="sampled").fit(X[:m], y[:m])
             found = clf.decision_function(X[m:])
             print(
                 f"    {5 + least} n rows, tolerance {tolerance}: {clf.n_products_} products, "
@@ -143,7 +144,7 @@ def converged(name: str, m: int = 20_000, n: int = 400) -> None:
     X, y = problem(name, m)
     settings: dict[str, Any] = MAP | {"n_centers": n, "random_state": 0, "solver": "converged"}
     for gram in ("exact", "sampled"):
-        clf = FPCClassifier(**settings, gram=gram).fit(X[:m], y[:m])
+        clf = paper_classifier(**settings, gram=gram).fit(X[:m], y[:m])
         objective = clf.history_["objective"]
         marks = ", ".join(
             f"{objective[min(k, len(objective)) - 1]:.5f}" for k in (20, 50, 100, 200)
@@ -161,7 +162,7 @@ def float32_sums(m: int = 20_000) -> None:
     for rows in (None, 256, 10**6):
         with patch.object(shards, "PRODUCT_ROWS", rows or 256):
             gram = "exact" if rows is None else "sampled"
-            clf = FPCClassifier(10, n_centers=286, random_state=0, gram=gram).fit(X, y)
+            clf = paper_classifier(10, n_centers=286, random_state=0, gram=gram).fit(X, y)
         name = "exact" if rows is None else f"sums over {rows} rows at most"
         print(f"  skin, degree 10, {name}: objective {clf.history_['objective'][-1]:.4f}")
 

@@ -21,7 +21,7 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import brier_score_loss
 
 from common import load, three_parts
-from polysift import FPCClassifier
+from harness.classifiers import paper_classifier
 
 
 def measure(model, X, y, train, test) -> tuple[float, float]:
@@ -46,10 +46,10 @@ def main() -> None:
         X, y = load(name)
         for solver in options.solvers:
             common = {"degree": 3, "n_centers": 500, "scaler": "quantile", "random_state": 0}
-            plain = FPCClassifier(**common, solver=solver)
+            plain = paper_classifier(**common, solver=solver)
             for method in ("sigmoid", "isotonic"):
                 models = [
-                    FPCClassifier(**common, solver=solver, calibration=method),
+                    paper_classifier(**common, solver=solver, calibration=method),
                     CalibratedClassifierCV(plain, method=method),
                     CalibratedClassifierCV(plain, method=method, ensemble=False),
                 ]

@@ -22,7 +22,8 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from common import load, three_parts
-from polysift import FPCClassifier, FPCClassifierCV, degree_bound
+from harness.classifiers import paper_classifier
+from polysift import FPCClassifierCV, degree_bound
 
 # Accuracy of FPC, and of the best rival, as the paper prints them.
 PAPER = {
@@ -56,7 +57,7 @@ def by_the_paper(X, y, train, validation, test) -> float:
     """Return the test accuracy of the degree with the least validation error."""
     best = (-1.0, 0.0)
     for degree in range(1, degree_bound(len(train), X.shape[1]) + 1):
-        clf = FPCClassifier(degree, len(train), centers="first", tol=0, random_state=0)
+        clf = paper_classifier(degree, len(train), centers="first", tol=0, random_state=0)
         clf.fit(X[train], y[train])
         found = clf.score(X[validation], y[validation]), clf.score(X[test], y[test])
         best = max(best, found, key=lambda pair: pair[0])  # of equals, the smaller degree

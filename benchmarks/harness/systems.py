@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from polysift import FPCClassifier
+from harness.classifiers import paper_classifier
 
 Params = dict[str, Any]
 
@@ -51,17 +51,17 @@ class System:
 
 def paper(threads: int, **params: Any) -> Any:
     """Return the paper's solver."""
-    return FPCClassifier(**{"gram": "auto"} | params, n_jobs=threads, random_state=0)
+    return paper_classifier(**{"gram": "auto"} | params, n_jobs=threads, random_state=0)
 
 
 def converged(threads: int, **params: Any) -> Any:
     """Return the converged solver."""
-    return FPCClassifier(solver="converged", n_jobs=threads, random_state=0, **params)
+    return paper_classifier(solver="converged", n_jobs=threads, random_state=0, **params)
 
 
 def newton(threads: int, **params: Any) -> Any:
     """Return Newton's method to the same minimum."""
-    return FPCClassifier(solver="newton", n_jobs=threads, random_state=0, **params)
+    return paper_classifier(solver="newton", n_jobs=threads, random_state=0, **params)
 
 
 def rough(threads: int, **params: Any) -> Any:

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 
 import needs_paper  # noqa: F401 - before imports from polysift_paper
+from harness.classifiers import paper_classifier
 from harness.figures import lines_of, panels
 from harness.kernels import warm_up
 from harness.report import Column, Report, Row, Table
 from harness.run import Run
 from harness.timing import say, seconds_of
-from polysift import FPCClassifier
 from polysift_paper.studies.averages import exponent
 
 BASE = {"m": 100_000, "n": 400, "d": 20, "K": 2}
@@ -79,7 +79,7 @@ def _fit(run: Run, m: int, n: int, d: int, K: int) -> Row:
     rng = np.random.default_rng(0)
     X = rng.random((m, d), dtype=np.float32)
     y = (K * (X[:, 0] + X[:, 1] ** 2) / 2).astype(int) % K
-    model = FPCClassifier(DEGREE, n, max_iter=5, tol=0.0, n_jobs=run.threads, random_state=0)
+    model = paper_classifier(DEGREE, n, max_iter=5, tol=0.0, n_jobs=run.threads, random_state=0)
     warm_up(model, X, y)
     found: list[Row] = []
     for _ in range(run.pick(1, 2, 3)):

@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import train_test_split
 
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(12_000, 6))
@@ -22,8 +22,9 @@ side = X[:, 0] * X[:, 1] + X[:, 2] ** 2 - X[:, 3] - 0.5
 y = np.where(side + 0.3 * rng.normal(size=len(X)) > 0, "above", "below")
 X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
 
+given = PAPER | {"scaler": "standard", "beta": None, "random_state": 0}
 models = {
-    solver: FPCClassifier(3, scaler="standard", solver=solver, random_state=0).fit(X, y)
+    solver: FPCClassifier(**given | {"solver": solver}).fit(X, y)
     for solver in ("paper", "converged", "newton")
 }
 

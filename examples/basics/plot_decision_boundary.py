@@ -14,7 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.inspection import DecisionBoundaryDisplay
 
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 from polysift.datasets import bayes_curve, make_bayes_curve
 
 X, y = make_bayes_curve(20_000, noise=0.1, random_state=0)
@@ -37,7 +37,7 @@ def draw(clf, ax, title):
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 4), layout="constrained")
 for ax, degree in zip(axes, (1, 3, 9), strict=True):
-    clf = FPCClassifier(degree, random_state=0).fit(X, y)
+    clf = FPCClassifier(**PAPER | {"degree": degree}, random_state=0).fit(X, y)
     draw(clf, ax, f"degree {degree}, {clf.n_centers_} centers")
 axes[0].legend(loc="upper right")
 plt.show()
@@ -48,6 +48,6 @@ plt.show()
 
 figure, axes = plt.subplots(1, 3, figsize=(10, 4), layout="constrained")
 for ax, n_centers in zip(axes, (5, 15, 55), strict=True):
-    clf = FPCClassifier(9, n_centers, random_state=0).fit(X, y)
+    clf = FPCClassifier(**PAPER | {"degree": 9, "n_centers": n_centers}, random_state=0).fit(X, y)
     draw(clf, ax, f"degree 9, {n_centers} centers")
 plt.show()

@@ -16,13 +16,13 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import ConfusionMatrixDisplay
 from sklearn.model_selection import train_test_split
 
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 
 X, y = load_digits(return_X_y=True)
 X, X_test, y, y_test = train_test_split(X, y, test_size=0.5, stratify=y, random_state=0)
 
 for degree in (1, 2, 3, 4):
-    clf = FPCClassifier(degree, rho=1e-6, random_state=0).fit(X, y)
+    clf = FPCClassifier(**PAPER | {"degree": degree, "rho": 1e-6}, random_state=0).fit(X, y)
     print(
         f"degree {degree}: {clf.n_centers_} centers, test accuracy {clf.score(X_test, y_test):.3f}"
     )
@@ -31,7 +31,7 @@ for degree in (1, 2, 3, 4):
 # ``rho`` damps the steps. With as many centers as rows that is what keeps a model from learning
 # noise by heart. The confusion matrix shows the few errors that are left.
 
-clf = FPCClassifier(3, rho=1e-6, random_state=0).fit(X, y)
+clf = FPCClassifier(**PAPER | {"rho": 1e-6}, random_state=0).fit(X, y)
 figure, ax = plt.subplots(figsize=(6, 5.2), layout="constrained")
 ConfusionMatrixDisplay.from_estimator(clf, X_test, y_test, ax=ax, cmap="Blues", colorbar=False)
 ax.set_title(f"{clf.score(X_test, y_test):.1%} of {len(y_test)} digits are right")

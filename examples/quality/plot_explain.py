@@ -12,14 +12,16 @@ its score, what each feature adds for one row, in which direction the score grow
 import matplotlib.pyplot as plt
 import numpy as np
 
-from polysift import FPCClassifier, explain
+from polysift import PAPER, FPCClassifier, explain
 from polysift.plots import ImportanceDisplay
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(10_000, 6))
 stress = X[:, 0] * X[:, 1] + X[:, 2] ** 2 - X[:, 3] - 0.5
 y = np.where(stress + 0.3 * rng.normal(size=len(X)) > 0, "failed", "fine")
-clf = FPCClassifier(2, scaler="standard", solver="newton", random_state=0).fit(X, y)
+clf = FPCClassifier(
+    **PAPER | {"degree": 2, "scaler": "standard", "solver": "newton"}, random_state=0
+).fit(X, y)
 
 found = explain(clf, X)
 print(found)

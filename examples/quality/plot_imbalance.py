@@ -19,7 +19,7 @@ from sklearn.metrics import (
 )
 from sklearn.model_selection import FixedThresholdClassifier, TunedThresholdClassifierCV
 
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 
 
 def draw_rows(m, seed):
@@ -34,8 +34,9 @@ def draw_rows(m, seed):
 X, y = draw_rows(30_000, 0)
 X_test, y_test = draw_rows(30_000, 1)
 
-plain = FPCClassifier(4, scaler="standard", random_state=0).fit(X, y)
-weighted = FPCClassifier(4, scaler="standard", class_weight="balanced", random_state=0).fit(X, y)
+given = PAPER | {"degree": 4, "scaler": "standard", "random_state": 0}
+plain = FPCClassifier(**given).fit(X, y)
+weighted = FPCClassifier(**given, class_weight="balanced").fit(X, y)
 
 # %%
 # scikit-learn moves thresholds: to a value of one's own, or to the one that is best by some score
@@ -43,7 +44,7 @@ weighted = FPCClassifier(4, scaler="standard", class_weight="balanced", random_s
 
 tuned = TunedThresholdClassifierCV(plain, scoring="balanced_accuracy", cv=3).fit(X, y)
 careful = FixedThresholdClassifier(
-    FPCClassifier(4, scaler="standard", calibration="isotonic", random_state=0), threshold=0.2
+    FPCClassifier(**given, calibration="isotonic"), threshold=0.2
 ).fit(X, y)
 
 models = {

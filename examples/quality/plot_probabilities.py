@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.calibration import CalibrationDisplay
 from sklearn.metrics import brier_score_loss
 
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 from polysift.plots import ReliabilityDisplay
 
 rng = np.random.default_rng(0)
@@ -25,7 +25,7 @@ X, X_test = X[:20_000], X[20_000:]
 y, y_test, truth_test = y[:20_000], y[20_000:], truth[20_000:]
 
 models = {
-    method: FPCClassifier(4, calibration=method, random_state=0).fit(X, y)
+    method: FPCClassifier(**PAPER | {"degree": 4}, calibration=method, random_state=0).fit(X, y)
     for method in ("sigmoid", "isotonic")
 }
 print(f"the truth: Brier score {brier_score_loss(y_test, truth_test):.4f}")

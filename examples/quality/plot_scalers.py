@@ -15,7 +15,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.inspection import DecisionBoundaryDisplay
 
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 
 
 def draw_rows(m, seed, outliers):
@@ -29,8 +29,9 @@ def draw_rows(m, seed, outliers):
 
 X_test, y_test = draw_rows(20_000, 1, outliers=0)
 scalers = ("minmax", "standard", "quantile")
+newton = PAPER | {"degree": 5, "solver": "newton"}
 models = {
-    (scaler, outliers): FPCClassifier(5, scaler=scaler, solver="newton", random_state=0).fit(
+    (scaler, outliers): FPCClassifier(**newton | {"scaler": scaler}, random_state=0).fit(
         *draw_rows(20_000, 0, outliers)
     )
     for scaler in scalers

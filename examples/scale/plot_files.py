@@ -32,7 +32,9 @@ for part in range(4):
 
 source = polysift.open_data(folder / "part-*.parquet", target="label")
 clf = polysift.FPCClassifier(
-    degree=4, n_centers=300, scaler="standard", memory_limit="150MB", random_state=0
+    **polysift.PAPER | {"degree": 4, "n_centers": 300, "scaler": "standard"},
+    memory_limit="150MB",
+    random_state=0,
 )
 forecast = clf.plan(source)  # prints it, and returns it
 

@@ -25,7 +25,9 @@ names = data.target_names[data.target]
 X, X_test, y, y_test = train_test_split(data.data, names, stratify=names, random_state=0)
 
 clf = polysift.FPCClassifier(
-    degree=2, scaler="quantile", rho=1e-4, calibration="sigmoid", random_state=0
+    **polysift.PAPER | {"degree": 2, "scaler": "quantile", "rho": 1e-4},
+    calibration="sigmoid",
+    random_state=0,
 ).fit(X, y)
 print(f"test accuracy {clf.score(X_test, y_test):.3f}")
 

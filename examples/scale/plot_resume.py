@@ -16,12 +16,12 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30_000, 5))
 y = np.where(X[:, 0] * X[:, 1] - X[:, 2] + 0.5 * rng.normal(size=len(X)) > 0, 1, -1)
-params = {"degree": 3, "scaler": "standard", "solver": "converged", "random_state": 0}
+params = PAPER | {"scaler": "standard", "solver": "converged", "beta": None, "random_state": 0}
 undisturbed = FPCClassifier(**params).fit(X, y)
 print(undisturbed.n_iter_, "iterations:", undisturbed.status_message_)
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from polysift import FPCClassifier
+from polysift import PAPER, FPCClassifier
 
 
 def draw_rows(m, seed, kind):
@@ -35,7 +35,7 @@ def draw_rows(m, seed, kind):
 
 systems = {
     "polysift, degree 3": FPCClassifier(
-        3, scaler="standard", solver="newton", n_jobs=1, random_state=0
+        **PAPER | {"scaler": "standard", "solver": "newton"}, n_jobs=1, random_state=0
     ),
     "SVM, Gaussian kernel": make_pipeline(StandardScaler(), SVC()),
     "boosted trees": LGBMClassifier(n_jobs=1, verbose=-1, random_state=0),

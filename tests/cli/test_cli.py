@@ -32,7 +32,10 @@ from polysift.cli.app import app  # noqa: E402
 from polysift.cli.console import state  # noqa: E402
 from polysift.cli.options import EngineOptions, ModelOptions, SearchOptions, SolverOptions  # noqa: E402
 from polysift.solvers.names import SOLVERS  # noqa: E402
-from problems import load_real, noisy_problem, paper_classifier  # noqa: E402
+from problems import load_real, noisy_problem  # noqa: E402
+
+PAPERS = "--kernel polynomial --degree 3 --scaler minmax --solver paper"
+"""A feature map that is not chosen."""
 
 PROGRAM = Path(sys.executable).with_name("polysift")
 
@@ -155,7 +158,7 @@ class TestWhole:
             "--degree 2 --scaler standard --n-centers 7 --jobs 1"
         )
         train = pd.read_parquet("train.parquet")
-        own = paper_classifier(
+        own = FPCClassifier(
             degree=2, solver="converged", tol=0.01, scaler="standard", n_centers=7, random_state=5
         ).fit(train.drop(columns="label"), train["label"])
         loaded = polysift.load("model.polysift")
@@ -354,7 +357,7 @@ class TestFit:
         assert list(model.feature_names_in_) == ["a", "b"]
         assert model.n_centers_ == 3
         assert model.class_weight == {"yes": 2.0, "no": 1.0}
-        own = paper_classifier(
+        own = FPCClassifier(
             centers=np.load("points.npy"), class_weight={"yes": 2.0, "no": 1.0}, random_state=0
         )
         own.fit(train[["a", "b"]], train["label"], train["w"])
@@ -498,7 +501,7 @@ class TestTune:
 class TestUse:
     @pytest.fixture(autouse=True)
     def model(self, problem):
-        run("fit train.csv -t label --seed 0 --calibration sigmoid")
+        run(f"fit train.csv -t label --seed 0 --calibration sigmoid {PAPERS}")
 
     @pytest.mark.parametrize("ending", ["csv", "parquet"])
     def test_predict(self, problem, ending):
@@ -532,6 +535,20 @@ class TestUse:
         result = json.loads(run("inspect model.polysift --json").stdout)
         assert result["kind"] == "FPCClassifier"
         assert result["feature_names"] == ["a", "b", "c"]
+        assert result["kernel"] == "polynomial" and result["selection"] is None
+        assert "chosen" not in shown
+
+    def test_inspect_says_what_was_chosen(self, problem):
+        made = run("fit train.csv -t label --seed 0 --force --degree auto --rho auto").stdout
+        model = polysift.load("model.polysift")
+        trials = len(model.selection_["trials"])
+        for shown in (made, run("inspect model.polysift").stdout):
+            told = " ".join(shown.split())
+            assert f"{model.kernel_} kernel of degree {model.degree_}, " in told
+            assert f"chosen among {trials} feature maps on 800 rows" in told
+            assert "solver lbfgs" in told
+        result = json.loads(run("inspect model.polysift --json").stdout)
+        assert result["kernel"] == model.kernel_ and result["selection"] == model.selection_
 
     def test_inspect_a_table(self):
         frame, y = every_kind()
@@ -556,7 +573,7 @@ class TestUse:
     def test_a_spline(self):
         frame, y = every_kind()
         frame.assign(label=y).to_parquet("table.parquet")
-        options = "--kernel spline --degree 2 --n-centers 40 --alpha 1 --seed 0 -o s.polysift"
+        options = "--kernel spline --degree 2 --n-centers 40 --solver paper --seed 0 -o s.polysift"
         run(f"fit table.parquet -t label {options} --report s.html")
         assert polysift.load("s.polysift").kernel == "spline"
         shown = run("inspect s.polysift").stdout
@@ -660,7 +677,7 @@ class TestMistakes:
         assert after == before, "nothing is lost, and nothing half-written stays"
 
     def test_a_model_that_does_not_fit_the_data(self, problem):
-        run("fit train.csv -t label --seed 0")
+        run("fit train.csv -t label --seed 0 --loss hinge")
         problem[["a", "label"]].to_csv("short.csv", index=False)
         outcome = run("predict model.polysift short.csv -o x.csv", code=1)
         assert "no column 'b'" in outcome.stderr

@@ -9,7 +9,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import polysift
-from problems import optional, paper_classifier
+from problems import optional
 
 pytest.importorskip("typer", reason="commands need polysift[cli]")
 pd = optional("pandas")
@@ -61,7 +61,7 @@ def test_kinds_and_notes_are_printed(frame):
     source = polysift.open_data(
         "train.csv", target="label", columns={"zip": "category"}, missing=["unknown"]
     )
-    expected = paper_classifier(random_state=0).fit(source)
+    expected = polysift.FPCClassifier(random_state=0).fit(source)
     assert_array_equal(model.coef_, expected.coef_)
 
 

@@ -36,7 +36,7 @@ from solving import problem as example
 from solving import spline_problem
 
 pytest.importorskip("numba")
-compiled_loops = pytest.importorskip("polysift.engine.compiled_loops")
+compiled_features = pytest.importorskip("polysift.engine.compiled_features")
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +131,7 @@ def test_the_larger_of_ranks(rows, ranks, dtype):
     C, A = rng.random((ranks + 3, 11)).astype(dtype), rng.random((rows, 11)).astype(dtype)
     C[:ranks, 0] = X[0, :ranks]
     expected = A - np.maximum(X[:, :ranks, None], C[:ranks]).sum(axis=1)
-    compiled_loops.subtract_larger(X, C, ranks, A)
+    compiled_features.subtract_larger(X, C, ranks, A)
     np.testing.assert_allclose(A, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
 
 

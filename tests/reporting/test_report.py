@@ -584,7 +584,7 @@ def test_parameters_of_every_kind(undrawn):
     values = dict(row for row in page.rows("model")[1:])
     assert values["centers"].startswith("ndarray of shape (5, 2)")
     assert values["class_weight"].startswith("{1: 2.0, -1: 1.0}") and values["tol"] == "None"
-    assert "default: 3" in values["degree"] and "0x" not in values["random_state"]
+    assert 'default: "auto"' in values["degree"] and "0x" not in values["random_state"]
     code = page.text("reproduce")
     assert "centers=..., # ndarray of shape (5, 2)" in code and "degree=2," in code
     assert f"random_state={clf.random_state_}," in code

@@ -11,6 +11,7 @@ from polysift.data.kinds import NUMBER
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.fitted import kernel_of
 from polysift.estimators.search import FPCClassifierCV
+from polysift.losses import solver_and_loss
 from polysift.plots.base import number_text
 from polysift.reporting.choice import choice_text, scaler_of
 from polysift.reporting.columns import columns_of_model, is_plain, kinds_text
@@ -139,8 +140,7 @@ def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, st
         facts += [
             (
                 "model",
-                f"{kernel_of(best)} kernel, degree {best.degree_}, {best.n_centers_:,} centers, "
-                f"scaler {scaler_of(best)}, solver {best.solver}, seed {best.random_state_}",
+                _model_text(best),
             ),
             *choice_facts(best),
             ("iterations", f"{best.n_iter_}: {best.status_message_}"),
@@ -162,6 +162,16 @@ def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, st
         f"{name} {duration(seconds)}" for name, seconds in model.timings_.items() if name != "total"
     )
     return [*facts, ("time", f"{duration(model.timings_['total'])} ({phases})")]
+
+
+def _model_text(model: FPCClassifier) -> str:
+    """Return the feature map, the solver and the seed of a classifier."""
+    kernel = kernel_of(model)
+    scaler = f"scaler {scaler_of(model)}, " if kernel == "polynomial" else ""
+    return (
+        f"{kernel} kernel of degree {model.degree_}, {model.n_centers_:,} centers, {scaler}"
+        f"solver {solver_and_loss(model)[0]}, seed {model.random_state_}"
+    )
 
 
 def choice_facts(model: FPCClassifier) -> list[tuple[str, str]]:

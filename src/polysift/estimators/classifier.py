@@ -37,7 +37,7 @@ from polysift.training.fit import WarmStart, train
 from polysift.training.job import check_solver_parameters, job_of, warn_about
 from polysift.training.plan import Forecast, plan
 
-PAPER = {
+PAPER: dict[str, Any] = {
     "loss": "hinge",
     "solver": "paper",
     "kernel": "polynomial",

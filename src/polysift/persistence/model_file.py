@@ -71,6 +71,12 @@ can still be read; ``tests/persistence/files`` has some.
 """
 
 KINDS: dict[str, Any] = {"FPCClassifier": FPCClassifier, "FPCClassifierCV": FPCClassifierCV}
+OLD_DEFAULTS: dict[str, dict[str, Any]] = {
+    "FPCClassifier": {"kernel": "polynomial", "loss": "hinge"},
+    "FPCClassifierCV": {},
+}
+"""Parameters that files of older versions do not have, with the values that they then had."""
+
 VERSIONS_OF = ("polysift", "numpy", "scipy", "scikit-learn")
 RAY = "RayCluster"
 OWN_ADDRESSES = (None, "auto", "local")
@@ -321,7 +327,7 @@ def _built(kind: Any, state: Any) -> Any:
     check_attributes(kind, attributes)
     if "engine" in params:
         params = params | {"engine": _restored(params["engine"])}
-    model = cls(**params)
+    model = cls(**OLD_DEFAULTS[kind] | params)
     for name, value in attributes.items():
         if name == "best_estimator_":
             value = _built("FPCClassifier", value)

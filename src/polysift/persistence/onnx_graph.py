@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from polysift.features.feature_map import FeatureMap
-from polysift.features.scalers import ONNX_DOUBLE, ONNX_INT64, Knots
+from polysift.features.knots import Knots
+from polysift.features.scalers import ONNX_DOUBLE, ONNX_INT64
 from polysift.runtime.types import FloatArray
 from polysift.training.calibration import Calibrator, IsotonicCalibrator, SigmoidCalibrator
 

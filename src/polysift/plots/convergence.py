@@ -8,7 +8,7 @@ import numpy as np
 
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.search import FPCClassifierCV
-from polysift.losses import HINGE, loss_of
+from polysift.losses import HINGE, loss_of, solver_and_loss
 from polysift.plots.base import (
     COLOURS,
     DASHES,
@@ -102,7 +102,7 @@ class ConvergenceDisplay(Display):
         model = cls._classifier(estimator)
         names = ("objective", "primal_residual", "dual_residual")
         count = f"{model.n_iter_} iteration{'' if model.n_iter_ == 1 else 's'}"
-        title = f'Convergence: solver "{model.solver}", {count} ({model.status_})'
+        title = f'Convergence: solver "{solver_and_loss(model)[0]}", {count} ({model.status_})'
         columns, loss = (model.history_[name] for name in names), loss_of(model).name
         return cls(*columns, title=title, loss=loss).plot(ax)
 

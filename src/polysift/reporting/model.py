@@ -17,6 +17,7 @@ from polysift.estimators.fitted import kernel_of
 from polysift.explanation.explanation import Explanation
 from polysift.explanation.levels import level_rows
 from polysift.explanation.tables import MAX_LEVEL_TABLES, notes_of
+from polysift.losses import solver_and_loss
 from polysift.reporting.case import MAX_LISTED_CLASSES, Case, Section, noted
 from polysift.reporting.choice import scaler_of
 from polysift.reporting.page import (
@@ -116,9 +117,10 @@ def model_section(case: Case) -> Section:
         ("Kernel", kernel_of(model)),
         ("Degree", f"{model.degree_}"),
         ("Centers", f"{model.n_centers_:,}"),
-        ("Scaler", scaler_of(model)),
-        ("Solver", model.solver),
+        ("Solver", solver_and_loss(model)[0]),
     ]
+    if kernel_of(model) == "polynomial":
+        entries.insert(3, ("Scaler", scaler_of(model)))
     if hasattr(model, "rho_"):
         entries.append(("rho, absolute", f"{model.rho_:.4g}"))
     if getattr(model, "gram_", "exact") == "sampled":

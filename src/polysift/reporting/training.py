@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from polysift.estimators.search import FPCClassifierCV
-from polysift.losses import loss_of
+from polysift.losses import loss_of, solver_and_loss
 from polysift.plots.base import number_text
 from polysift.reporting.case import Case, Section, splits_text
 from polysift.reporting.choice import choice_text, trials_table
@@ -52,7 +52,7 @@ def convergence_section(case: Case) -> Section | None:
     history = getattr(model, "history_", None)
     if not history:
         return None
-    entries = [("Solver", model.solver), ("Iterations", f"{model.n_iter_:,}")]
+    entries = [("Solver", solver_and_loss(model)[0]), ("Iterations", f"{model.n_iter_:,}")]
     entries.append(("Why it stopped", model.status_message_))
     loss = f"{loss_of(model).name} loss"
     for name, label in (("objective", loss), ("training_error", "training error")):

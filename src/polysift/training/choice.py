@@ -55,6 +55,10 @@ FIRST_DEGREE = 2
 SCALERS_TRIED = ("standard", "quantile")
 """The scalers that are tried for the polynomial kernel; beside the spline kernel, the first."""
 
+NOTHING_FOUND = 0.98
+"""The GCV from which features say nothing of the labels: then every degree is tried, since lower
+degrees see nothing of, say, a product of four columns."""
+
 POLYNOMIAL_GAIN = 0.05
 """The share of the GCV by which the polynomial kernel must be better than the spline kernel: few
 centers favour it, since they span less of what the spline kernel can be."""
@@ -343,9 +347,10 @@ class MapChooser:
             began = best
             for degree in ahead:
                 found = self._try(replace(spec, degree=degree))
-                if found.score >= best.score:
+                if found.score < best.score:
+                    best = found
+                elif best.score < NOTHING_FOUND:
                     break
-                best = found
             if best is not began:
                 break
         return best

@@ -13,6 +13,7 @@ import numpy as np
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.search import FPCClassifierCV
 from polysift.features.kernels import degree_bound, full_dimension
+from polysift_paper.algorithm import paper_classifier
 from polysift_paper.comparisons.case import Case
 from polysift_paper.rivals import METHODS, Method
 
@@ -139,7 +140,7 @@ def paper_candidates(rows: int, features: int, _grid: str = "full") -> list[Para
 
 def build_fpc(random_state: Any = 0, **params: Any) -> FPCClassifier:
     """Return FPC as the paper runs it: uniform centers, alpha = beta = 1, five iterations."""
-    return FPCClassifier(**{**PAPER, "n_jobs": 1, "random_state": random_state, **params})
+    return paper_classifier(**{**PAPER, "n_jobs": 1, "random_state": random_state, **params})
 
 
 def build_polysift(random_state: Any = 0, **params: Any) -> FPCClassifier:

@@ -59,11 +59,11 @@ def problem(rows: int, seed: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[
 
 def child(text: str) -> None:
     """Measure one fit in this process, and print the outcome."""
-    from polysift import FPCClassifier
+    from polysift_paper.algorithm import paper_classifier
 
     cell = json.loads(text)
     settings = {"max_iter": ITERATIONS, "tol": 0.0, "random_state": cell["seed"]}
-    model = FPCClassifier(DEGREE, cell["centers"], **settings)
+    model = paper_classifier(degree=DEGREE, n_centers=cell["centers"], **settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of a floor on rho, which changes nothing of the cost
         model.fit(*problem(2000, 0))  # loads libraries

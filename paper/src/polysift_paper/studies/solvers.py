@@ -13,6 +13,7 @@ from polysift.datasets import make_bayes_curve
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.transformer import PolynomialKernelMap
 from polysift.runtime.types import FloatArray, IntArray
+from polysift_paper.algorithm import paper_classifier
 from polysift_paper.studies.averages import average, column, seeds, where
 from polysift_paper.studies.pictures import legend, line, name_axes, new_figure
 from polysift_paper.studies.study import Row, Study, Verdict
@@ -103,8 +104,8 @@ def _resolved(cell: Row, X: FloatArray) -> Row:
 
 
 def _fit(cell: Row, X: FloatArray, y: IntArray, mode: str, **settings: Any) -> FPCClassifier:
-    model = FPCClassifier(
-        cell["degree"], solver=mode, n_jobs=1, random_state=cell["seed"], **settings
+    model = paper_classifier(
+        degree=cell["degree"], solver=mode, n_jobs=1, random_state=cell["seed"], **settings
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of too few iterations; it is counted

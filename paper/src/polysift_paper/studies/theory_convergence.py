@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from polysift.datasets import make_bayes_curve
-from polysift.estimators.classifier import FPCClassifier
+from polysift_paper.algorithm import paper_classifier
 from polysift_paper.studies.averages import average, column, exponent, seeds, where
 from polysift_paper.studies.pictures import legend, line, name_axes, new_figure
 from polysift_paper.studies.study import Row, Study, Verdict
@@ -47,8 +47,8 @@ def cells(runs: int) -> list[Row]:
 def measure(cell: Row) -> list[Row]:
     """Return the squared H-norm of steps, and how far it ever rose from one to the next."""
     X, y = make_bayes_curve(ROWS, noise=0.1, random_state=cell["seed"])
-    model = FPCClassifier(
-        DEGREE,
+    model = paper_classifier(
+        degree=DEGREE,
         alpha=cell["alpha"],
         beta=cell["beta"],
         tol=1e-300,  # with zero the last iteration would not be measured

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from polysift.datasets import make_bayes_curve
-from polysift.estimators.classifier import FPCClassifier
 from polysift.runtime.types import FloatArray, IntArray
+from polysift_paper.algorithm import paper_classifier
 from polysift_paper.studies.averages import average, column, exponent, seeds, where
 from polysift_paper.studies.margins import PenalisedHinge
 from polysift_paper.studies.pictures import legend, line, name_axes, new_figure
@@ -61,7 +61,8 @@ def _minimiser(cell: Row, X: FloatArray, y: IntArray, X_test: FloatArray) -> Int
 
 
 def _classifier(cell: Row, X: FloatArray, y: IntArray, X_test: FloatArray) -> IntArray:
-    model = FPCClassifier(cell["degree"], solver=cell["mode"], n_jobs=1, random_state=cell["seed"])
+    given = {"degree": cell["degree"], "solver": cell["mode"]}
+    model = paper_classifier(**given, n_jobs=1, random_state=cell["seed"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of iterations that end before the minimum, as usual here
         model.fit(X, y)

@@ -10,6 +10,7 @@ from polysift import FPCClassifier
 from polysift.datasets import bayes_curve, make_bayes_curve
 from polysift.plots.base import COLOURS, INK
 from polysift.runtime.types import FloatArray, IntArray
+from polysift_paper.algorithm import paper_classifier
 from polysift_paper.studies.averages import average, column, seeds
 from polysift_paper.studies.pictures import legend, name_axes, new_figure
 from polysift_paper.studies.study import Row, Study, Verdict
@@ -41,7 +42,7 @@ def toy_data(seed: int) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
 def toy_classifier(seed: int, **settings: Any) -> FPCClassifier:
     """Return a classifier with the paper's settings, on one thread."""
     fixed = {"tol": TOLERANCE, "max_iter": MAX_ITER, "n_jobs": 1, "random_state": seed}
-    return FPCClassifier(**{**SETTINGS, **fixed, **settings})
+    return paper_classifier(**{**SETTINGS, **fixed, **settings})
 
 
 def area_above() -> float:
