@@ -3,6 +3,8 @@
 Without names of sections it runs all. Each section prints its tables, and leaves CSV files and
 pictures in the folder of the results, whose README.md shows them.
 Usage: python benchmarks/run.py [--quick] [--results DIR] [--list] [section ...]
+       python benchmarks/run.py tables [--tables magic,skin] [--methods polysift] [--splits 1]
+           [--fresh]
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import joblib
 from threadpoolctl import threadpool_limits
@@ -35,6 +38,7 @@ SECTIONS = {
     "growth": "how time grows with rows, centers, features and classes",
     "converged": "a converged fit against LightGBM's default",
     "sampled": "the sampled Gram matrix against the exact one, and what large n buys",
+    "tables": "a plain fit against boosted trees and others on raw tables, all by their defaults",
     "memory": "peak memory of training",
     "forecast": "the forecast against what happens",
     "massive": "training from Parquet files within a budget",
@@ -57,18 +61,53 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--results", type=Path, help="default: docs/performance; out if quick")
     parser.add_argument("--threads", type=int, default=joblib.cpu_count(), help="default: all")
     parser.add_argument("--scale", type=float, help="share of the rows of whole fits, up to 1")
+    _add_table_options(parser.add_argument_group("of the section tables"))
     options = parser.parse_args(arguments)
     unknown = [name for name in options.sections if name not in SECTIONS]
     if unknown:
         parser.error(f"no section {', '.join(unknown)}; there are {', '.join(SECTIONS)}")
     if options.scale is not None and not 0 < options.scale <= 1:
         parser.error(f"--scale must be above 0 and at most 1; got {options.scale:g}")
+    if options.splits is not None and options.splits < 1:
+        parser.error(f"--splits must be at least 1; got {options.splits}")
     return options
+
+
+def _add_table_options(group: Any) -> None:
+    group.add_argument("--tables", type=_names, default=(), help="some, by commas; else all")
+    group.add_argument("--methods", type=_names, default=(), help="some, by commas; else all")
+    group.add_argument("--splits", type=int, help="default: 3; 1 if quick")
+    group.add_argument("--fresh", action="store_true", help="measure these cells again")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, text.split(",")))
 
 
 def default_results(size: str) -> Path:
     """Return the folder of the documents, or for less than a full run one that is not kept."""
     return ROOT / "docs" / "performance" if size == "full" else ROOT / "out" / "performance"
+
+
+def kept_cells(options: argparse.Namespace) -> Path:
+    """Return the file of the section "tables" from which an interrupted run goes on."""
+    if options.results is None and options.size == "full":
+        return ROOT / "docs" / "results" / "tables" / "cells.json"
+    return (options.results or default_results(options.size)) / "tables-cells.json"
+
+
+def run_of(options: argparse.Namespace) -> Run:
+    """Return the run that the options describe."""
+    return Run(
+        options.size,
+        options.threads,
+        options.scale,
+        kept=kept_cells(options),
+        tables=options.tables,
+        methods=options.methods,
+        splits=options.splits,
+        fresh=options.fresh,
+    )
 
 
 def command(section: str, options: argparse.Namespace) -> str:
@@ -94,7 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{name:12} {about}" for name, about in SECTIONS.items()))
         return 0
     warnings.simplefilter("ignore")  # models that stop at max_iter are part of what is measured
-    run = Run(options.size, options.threads, options.scale)
+    run = run_of(options)
     folder = Folder(options.results or default_results(options.size))
     machine = describe(run.threads)
     print("\n".join(f"{key}: {value}" for key, value in machine.items()))

@@ -14,7 +14,8 @@ import polysift
 from harness.kernels import has_kernels
 from polysift.engine.budget import free_memory
 
-LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "lightgbm", "onnxruntime", "falkon")
+LIBRARIES = ("numpy", "scipy", "scikit-learn", "numba", "lightgbm", "xgboost", "catboost", "xrfm")
+LIBRARIES += ("onnxruntime", "falkon")
 
 EXTENSIONS = {"avx2": "AVX2", "avx512f": "AVX-512", "asimd": "NEON", "sve": "SVE"}
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import importlib
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -202,3 +204,119 @@ def test_quick_runs_leave_the_documents_alone():
     assert run.default_results("full") == BENCHMARKS.parent / "docs" / "performance"
     assert run.default_results("quick").parts[-2:] == ("out", "performance")
     assert sys.modules["run"] is run
+
+
+def made_up_tables(folder):
+    """Write a table of two classes with text, dates and empty cells, and one of three classes."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    x, word = rng.normal(size=300), rng.choice(["a", "b", None], 300)
+    x[::7] = np.nan
+    day = pd.date_range("2024-01-01", periods=300).astype(str)
+    y = np.where(np.nan_to_num(x) + (word == "a") > 0.3, "yes", "no")
+    mixed = pd.DataFrame({"x [m]": x, "word": word, "day": day, "ID": np.arange(300), "target": y})
+    (folder / "tables").mkdir()
+    mixed.to_parquet(folder / "credit_default.parquet")
+    z = rng.normal(size=(300, 2))
+    three = pd.DataFrame({"a": z[:, 0], "b": z[:, 1], "target": np.digitize(z[:, 0], [-0.5, 0.5])})
+    three.to_parquet(folder / "tables" / "three.parquet")
+
+
+@pytest.mark.needs("polysift_paper", "pandas", "pyarrow", "lightgbm")
+def test_tables_are_measured_once(tmp_path, monkeypatch, capsys):
+    made_up_tables(tmp_path)
+    monkeypatch.setenv("POLYSIFT_DATA", str(tmp_path))
+    chosen = ["tables", "--methods", "polysift,lightgbm,logistic"]
+    run_sections(tmp_path / "out", *chosen, "--tables", "three", "--splits", "1")
+    assert capsys.readouterr().err.count("split 0") == 3
+    run_sections(tmp_path / "out", *chosen)
+    told = capsys.readouterr()
+    assert told.err.count("split 0") == 3 and told.err.count("split 1") == 6
+    cells = json.loads((tmp_path / "out" / "tables-cells.json").read_text())
+    assert len(cells) == 12 and all(cell["accuracy"] > 0.5 for cell in cells)
+    assert {cell["columns"] for cell in cells if cell["table"] == "credit_default"} == {3}
+    assert all(("auc" in cell) == (cell["classes"] == 2) for cell in cells)
+    page = between((tmp_path / "out" / "README.md").read_text(), "tables")
+    assert "| three | 210 | 2 | 3 |" in page and "![tables](tables.png)" in page
+    run_sections(tmp_path / "out", "tables", "--methods", "logistic", "--splits", "1", "--fresh")
+    assert capsys.readouterr().err.count("LogisticRegression") == 2
+
+
+@pytest.mark.needs("polysift_paper", "pandas", "pyarrow")
+def test_cells_of_tables_that_fail_or_take_too_long(tmp_path):
+    made_up_tables(tmp_path)
+    cells, methods = module("harness.table_cells"), module("harness.table_methods").METHODS
+    path = tmp_path / "tables" / "three.parquet"
+    late = cells.measured_cell(path, 0, 300, methods["logistic"], 1, 1e-6)
+    assert late["status"].startswith("over ") and "accuracy" not in late
+    data = module("harness.table_data").read_split(str(path), 0, 300)
+    monkey = dataclasses.replace(methods["svc"], most_rows=100)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(methods, "svc", monkey)
+        found = cells.figures(data, "svc", 1, 0)
+    assert found["status"] == "left out: more than 100 training rows"
+    failures = list(module("harness.table_summary").Cells([late]).failures())
+    assert failures == [f"three, split 0, logistic: {late['status']}"]
+
+
+@pytest.mark.needs("polysift_paper", "pandas")
+def test_an_absent_rival_is_named(tmp_path, monkeypatch):
+    tables, methods = module("suite.tables"), module("harness.table_methods").METHODS
+    monkeypatch.delenv("POLYSIFT_DATA", raising=False)
+    monkeypatch.setitem(
+        methods, "xrfm", dataclasses.replace(methods["xrfm"], package="no_such_package")
+    )
+    run = module("harness.run").Run("tiny", 1, kept=tmp_path / "cells.json", methods=("xrfm",))
+    notes = tables.measure(run).notes
+    assert notes[0].startswith("No tables: set POLYSIFT_DATA")
+    assert notes[1] == "xRFM is absent: no_such_package is not installed."
+
+
+@pytest.mark.needs("pandas", "pyarrow")
+def test_what_rivals_get_of_a_table(tmp_path):
+    made_up_tables(tmp_path)
+    data = module("harness.table_data")
+    split = data.read_split(str(tmp_path / "credit_default.parquet"), 0, 300)
+    assert list(split.X) == ["x [m]", "word", "day"] and len(split.y_test) == 90
+    X, X_test = data.plain(split.X, split.X_test)
+    assert [str(kind) for kind in X.dtypes] == ["float64", "category", "float64"]
+    assert list(X["c1"].cat.categories) == ["a", "b"]
+    assert X_test["c1"].isna().sum() == split.X_test["word"].isna().sum() > 0
+    assert X["c2"].diff().abs().min() >= 86_400
+
+
+@pytest.mark.parametrize(
+    ("differences", "word"),
+    [
+        ([0.3, 0.2, 0.4], "win"),
+        ([-0.3, 0.2, 0.4], "tie"),
+        ([-1.0], "loss"),
+        ([0.0], "tie"),
+        ([], ""),
+    ],
+)
+def test_verdicts(differences, word):
+    assert module("harness.table_summary").verdict(np.array(differences)) == word
+
+
+def test_ranks_winners_and_ratios_of_tables():
+    summary = module("harness.table_summary")
+
+    def cell(table, split, method, accuracy, seconds=1.0):
+        about = {"table": table, "split": split, "method": method}
+        return about | {"accuracy": accuracy, "seconds": seconds}
+
+    rows = [cell("t", 0, "polysift", 0.9, 3.0), cell("t", 0, "lightgbm", 0.8)]
+    rows += [cell("t", 1, "polysift", 0.8), cell("t", 1, "svc", 0.9)]
+    rows += [cell("u", 0, "polysift", 0.5), cell("u", 0, "lightgbm", 0.5)]
+    cells = summary.Cells(rows)
+    assert summary.ranks(cells, summary.ACCURACY) == {
+        "polysift": 1.75,
+        "lightgbm": 2.25,
+        "svc": 1.0,
+    }
+    assert summary.winners(cells, "u", summary.ACCURACY) == ["polysift", "lightgbm"]
+    assert cells.ratio("t", "polysift", "lightgbm", "seconds") == 3.0  # of the split that both have
+    counts = summary.tally(cells, "polysift", "lightgbm", summary.ACCURACY)
+    assert counts == {"win": 1, "tie": 1, "loss": 0}
