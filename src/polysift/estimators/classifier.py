@@ -297,8 +297,8 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     >>> clf.predict([[0.1, 0.1], [0.9, 0.9]])
     array([-1,  1])
     >>> X_test, y_test = make_bayes_curve(20_000, noise=0.0, random_state=1)
-    >>> round(clf.score(X_test, y_test), 2)
-    0.99
+    >>> clf.score(X_test, y_test) > 0.98
+    True
     """
 
     random_state_: int
