@@ -15,7 +15,6 @@ import numpy as np
 
 from fuzzers.cases import ACCEPTED, REFUSED, Case, Finding, Target, require, strict_warnings
 from fuzzers.mutations import mutated, mutated_tree
-from problems import paper_classifier
 
 FOLDER = "kept"
 MAGIC = b"polysift-state-3"
@@ -37,7 +36,8 @@ def _estimator(fit: str) -> Any:
         "converged": {"solver": "converged", "max_iter": 6},
         "newton": {"solver": "newton", "calibration": "sigmoid", "max_iter": 6},
     }[fit]
-    clf = paper_classifier(2, n_centers=4, random_state=0, checkpoint=FOLDER, n_jobs=1)
+    small = polysift.PAPER | {"degree": 2, "n_centers": 4}
+    clf = polysift.FPCClassifier(**small, random_state=0, checkpoint=FOLDER, n_jobs=1)
     return clf.set_params(**more)
 
 
