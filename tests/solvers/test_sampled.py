@@ -537,6 +537,8 @@ class TestParameter:
             "rows.npz",
             "-t",
             "y",
+            "--solver",
+            "paper",
             "--gram",
             "sampled",
             "--n-centers",

@@ -309,6 +309,32 @@ class TestWithTheRest:
         np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
 
 
+WRONG_RECORDS = {
+    "no dict": lambda s: [],
+    "a key is missing": lambda s: {key: s[key] for key in s if key != "best"},
+    "no trials": lambda s: s | {"trials": []},
+    "trials of another kind": lambda s: s | {"trials": [1]},
+    "the best is beyond": lambda s: s | {"best": len(s["trials"])},
+    "no rows": lambda s: s | {"rows": 0},
+    "weights of other columns": lambda s: s | {"column_weights": [1.0]},
+    "weights that are words": lambda s: s | {"column_weights": ["a"] * 4},
+    "negative weights": lambda s: s | {"column_weights": [-1.0, 1.0, 1.0, 1.0]},
+    "another key": lambda s: s | {"trials": [s["trials"][0] | {"x": 1}], "best": 0},
+    "a kernel": lambda s: s | {"trials": [s["trials"][0] | {"kernel": "x"}], "best": 0},
+    "a scaler": lambda s: s | {"trials": [s["trials"][0] | {"scaler": ["a"]}], "best": 0},
+    "a degree": lambda s: s | {"trials": [s["trials"][0] | {"degree": 0}], "best": 0},
+    "a score": lambda s: s | {"trials": [s["trials"][0] | {"gcv": "low"}], "best": 0},
+}
+
+
+@pytest.mark.parametrize("name", WRONG_RECORDS)
+def test_records_that_no_choice_makes_are_refused(curved, tmp_path, name):
+    model = fitted(*curved, n_centers=10)
+    model.selection_ = WRONG_RECORDS[name](model.selection_)
+    with pytest.raises(polysift.ModelFileError):
+        polysift.save(model, tmp_path / "m.polysift")
+
+
 class TestSizes:
     def test_centers_grow_with_the_rows(self):
         counts = [auto_centers(rows) for rows in (1, 2, 7, 100, 1e4, 1e6, 1e9)]

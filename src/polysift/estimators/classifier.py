@@ -293,12 +293,12 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     >>> from polysift import FPCClassifier
     >>> from polysift.datasets import make_bayes_curve
     >>> X, y = make_bayes_curve(20_000, noise=0.1, random_state=0)
-    >>> clf = FPCClassifier(degree=9, random_state=0).fit(X, y)
+    >>> clf = FPCClassifier(random_state=0).fit(X, y)
     >>> clf.predict([[0.1, 0.1], [0.9, 0.9]])
     array([-1,  1])
     >>> X_test, y_test = make_bayes_curve(20_000, noise=0.0, random_state=1)
-    >>> round(clf.score(X_test, y_test), 2)
-    0.99
+    >>> clf.score(X_test, y_test) > 0.98
+    True
     """
 
     random_state_: int

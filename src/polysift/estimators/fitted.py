@@ -165,7 +165,8 @@ def calibrator_of(model: Any) -> Calibrator:
     """Return the calibrator of a fitted classifier."""
     found = stored_calibrator(model)
     if found is None:
-        what = "loss" if model.calibration is None else "calibration"
+        loss = model.calibration is None and gives_probabilities(model)
+        what = "loss" if loss else "calibration"  # of a search, whose model has none
         raise NotFittedError(
             f"{what} was set after fit. Fit again to learn how scores become probabilities."
         )

@@ -79,7 +79,8 @@ def explain(
     >>> import numpy as np
     >>> from polysift import FPCClassifier, explain
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2_000, 3))
-    >>> clf = FPCClassifier(2, scaler=None, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
+    >>> given = {"kernel": "polynomial", "degree": 2, "scaler": None}
+    >>> clf = FPCClassifier(**given, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
     >>> found = explain(clf, X)
     >>> [(entry["pair"], round(entry["share"], 1)) for entry in found.pairs(1)]
     [(('x0', 'x1'), 1.0)]

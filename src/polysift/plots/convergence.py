@@ -56,11 +56,11 @@ class ConvergenceDisplay(Display):
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from polysift import FPCClassifier
+    >>> from polysift import PAPER, FPCClassifier
     >>> from polysift.datasets import make_bayes_curve
     >>> from polysift.plots import ConvergenceDisplay
     >>> X, y = make_bayes_curve(1_000, noise=0.1, random_state=0)
-    >>> clf = FPCClassifier(random_state=0).fit(X, y)
+    >>> clf = FPCClassifier(**PAPER, random_state=0).fit(X, y)
     >>> display = ConvergenceDisplay.from_estimator(clf, ax=Figure().subplots())
     >>> display.ax_.get_title()
     'Convergence: solver "paper", 3 iterations (tolerance)'

@@ -48,7 +48,8 @@ class ImportanceDisplay(Display):
     >>> from polysift import FPCClassifier
     >>> from polysift.plots import ImportanceDisplay
     >>> X = np.random.default_rng(0).uniform(-1, 1, (2_000, 3))
-    >>> clf = FPCClassifier(2, scaler=None, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
+    >>> given = {"kernel": "polynomial", "degree": 2, "scaler": None}
+    >>> clf = FPCClassifier(**given, random_state=0).fit(X, X[:, 0] * X[:, 1] > 0)
     >>> ImportanceDisplay.from_estimator(clf, X, of="pairs", ax=Figure().subplots()).names[0]
     'x0 & x1'
     """

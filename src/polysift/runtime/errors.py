@@ -12,7 +12,7 @@ class FeatureOverflowError(ValueError, FloatingPointError):
     Examples
     --------
     >>> import polysift
-    >>> clf = polysift.FPCClassifier(degree=20, scaler=None)
+    >>> clf = polysift.FPCClassifier(**polysift.PAPER | {"degree": 20, "scaler": None})
     >>> try:
     ...     clf.fit([[1e9], [2e9]], [0, 1])
     ... except polysift.FeatureOverflowError as error:

@@ -143,10 +143,10 @@ class Forecast:
 
     Examples
     --------
-    >>> from polysift import FPCClassifier
+    >>> from polysift import PAPER, FPCClassifier
     >>> from polysift.datasets import make_bayes_curve
     >>> X, y = make_bayes_curve(10_000, random_state=0)
-    >>> forecast = FPCClassifier(degree=9, n_jobs=1).plan(X, y, show=False)
+    >>> forecast = FPCClassifier(**PAPER | {"degree": 9}, n_jobs=1).plan(X, y, show=False)
     >>> forecast.rows, forecast.features, forecast.centers, forecast.passes
     (10000, 2, 55, 4)
     >>> forecast.peak_memory < forecast.memory_limit
