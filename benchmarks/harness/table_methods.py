@@ -51,7 +51,7 @@ def few_levels(X: pd.DataFrame, X_test: pd.DataFrame) -> Frames:
     """Return plain columns, with the most frequent levels of a category alone."""
     X, X_test = plain(X, X_test)
     for name in X.select_dtypes("category"):
-        kept = X[name].value_counts().index[:MOST_LEVELS]
+        kept = list(X[name].value_counts().index[:MOST_LEVELS])
         X[name] = X[name].cat.set_categories(kept)
         X_test[name] = X_test[name].cat.set_categories(kept)
     return X, X_test

@@ -286,6 +286,19 @@ def test_what_rivals_get_of_a_table(tmp_path):
     assert X["c2"].diff().abs().min() >= 86_400
 
 
+@pytest.mark.needs("polysift_paper", "pandas")
+def test_categories_for_rivals_that_tell_few_levels_apart():
+    import pandas as pd
+
+    methods = module("harness.table_methods")
+    train = pd.DataFrame({"word": [*(f"w{i}" for i in range(300)), "often", "often"]})
+    test = pd.DataFrame({"word": ["often", "new", None]})
+    X, X_test = methods.few_levels(train, test)
+    assert len(X["c0"].cat.categories) == methods.MOST_LEVELS and X["c0"].isna().sum() == 47
+    assert X_test["c0"].tolist()[0] == "often" and X_test["c0"].isna().sum() == 2
+    assert methods.words(train, test)[1]["c0"].tolist() == ["often", "missing", "missing"]
+
+
 @pytest.mark.parametrize(
     ("differences", "word"),
     [

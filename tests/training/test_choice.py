@@ -157,7 +157,7 @@ class TestTheSameChoice:
         same(array, fitted(open_data(tmp_path / "x.parquet", target="y"), n_centers=50))
 
     @pytest.mark.needs("ray")
-    def test_two_workers(self, curved):
+    def test_two_workers(self, curved, four_workers):
         cluster = polysift.RayCluster(workers=2)
         same(fitted(*curved, n_centers=50), fitted(*curved, n_centers=50, engine=cluster))
 
