@@ -66,19 +66,21 @@ centers favour it, since they span less of what the spline kernel can be."""
 MIN_WEIGHTS_GAIN = 0.005
 """The share of the GCV by which weights of columns must be better than equal ones."""
 
-FIRST_ROWS, MIN_GROWTH = 3000, 1.5
+FIRST_ROWS, MIN_GROWTH = 4000, 1.5
 """The rows of the sample on which everything is tried; the best is tried on all of the sample, if
 that is so many times as large."""
 
 ROWS_PER_CENTER, MIN_ROWS_PER_CENTER = 10, 4
 """Rows per center on a sample, and the fewest, where there are few rows."""
 
-MIN_TRIED_CENTERS = 300
+MIN_TRIED_CENTERS = 400
 """The centers on a sample, if it has enough rows."""
 
-COST_SHARE = 5.0
+COST_SHARE = 20.0
 """The cube of the rows of the sample, in multiply-adds of the fit's Gram matrix: with a tenth as
-many centers, four maps of the sample cost a fifth of the fit."""
+many centers, four maps of the sample cost no more than the fit, and with a million rows and more,
+where the sample has as many centers as the fit, a small part of it. Fewer rows favour degrees that
+are too low."""
 
 MAX_SAMPLED_VALUES = 2**23
 """The most values of the sample."""
@@ -87,7 +89,7 @@ MAX_AUTO_CENTERS, MAX_CHEAP_CENTERS, MAX_AUTO_COST = 2000, 1000, 2e12
 """The most centers where their number is left open, with which the Gram matrix takes no more than
 so many multiply-adds; or the second number, if that is more."""
 
-MIN_AUTO_CENTERS, CENTERS_PER_FREEDOM = 500, 4.0
+MIN_AUTO_CENTERS, CENTERS_PER_FREEDOM = 800, 6.0
 """Fewer centers will do: those per degree of freedom of the best map, but no fewer than the first
 number."""
 
