@@ -163,7 +163,7 @@ def test_same_bits_for_any_number_of_threads(loss, by_numba):
 
 
 @pytest.mark.needs("ray")
-def test_same_bits_on_a_cluster():
+def test_same_bits_on_a_cluster(four_workers):
     here, there = (classifier(engine=engine).fit(MANY_X, MANY_Y) for engine in ("local", "ray"))
     np.testing.assert_array_equal(here.coef_, there.coef_)
 

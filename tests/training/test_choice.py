@@ -13,7 +13,13 @@ from polysift import FPCClassifier, open_data
 from polysift.features.sampled_rows import LabelledSample
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.training import choice
-from polysift.training.choice import DEGREES, auto_centers, sampled_centers, sampled_rows
+from polysift.training.choice import (
+    DEGREES,
+    FIRST_ROWS,
+    auto_centers,
+    sampled_centers,
+    sampled_rows,
+)
 from problems import noisy_problem, optional
 
 pa, pq, pd = optional("pyarrow"), optional("pyarrow.parquet"), optional("pandas")
@@ -236,7 +242,7 @@ class TestOddTables:
         X = rng.integers(0, 2, (20_000, 3)).astype(float)
         y = X[:, 0] * X[:, 1] + X[:, 2] > 0.5
         model = fitted(X, y, n_centers=8)
-        assert model.selection_["rows"] == pytest.approx(3000, rel=0.1)
+        assert model.selection_["rows"] == pytest.approx(FIRST_ROWS, rel=0.1)
         assert model.score(X, y) == 1.0
 
     def test_many_classes(self, rng):
