@@ -54,6 +54,9 @@ def lp_solution(A, y):
     return u, A @ u, y * solution.ineqlin.marginals
 
 
+MAX_RESTARTS = 50
+
+
 def lp_optimum(A, y):
     """Return the minimum of the mean hinge loss over the range of A, and A's condition."""
     U, sigma, _ = np.linalg.svd(A, full_matrices=False)
@@ -82,5 +85,10 @@ def penalised_hinge_optimum(A, y, rho, weights=None):
 
     options = {"maxiter": 50_000, "maxfun": 100_000, "ftol": 1e-15, "gtol": 1e-10}
     bounds = [(0.0, w) for w in most]
-    found = minimize(dual, most / 2, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
-    return -found.fun
+    c, value = most / 2, np.inf
+    for _ in range(MAX_RESTARTS):  # it may stop before the optimum, where its memory misleads it
+        found = minimize(dual, c, jac=True, bounds=bounds, method="L-BFGS-B", options=options)
+        c, before, value = found.x, value, found.fun
+        if before - value <= 1e-9 * abs(value):
+            break
+    return -value

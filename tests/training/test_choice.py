@@ -116,7 +116,7 @@ class TestGivenParameters:
         assert {trial["scaler"] for trial in model.selection_["trials"]} == {"minmax"}
 
     def test_the_number_of_centers(self, curved):
-        assert fitted(*curved, n_centers=37).n_centers_ == 37
+        assert fitted(*curved, n_centers=37, kernel="spline").n_centers_ == 37
 
     def test_centers(self, curved):
         X, y = curved
@@ -174,8 +174,8 @@ class TestTheSameChoice:
         one, other = (fitted(*rows, n_centers=n_centers) for rows in ((X, y), (X[order], y[order])))
         assert map_of(one) == map_of(other)
         assert one.selection_["rows"] == other.selection_["rows"]
-        np.testing.assert_allclose(one.centers_, other.centers_, atol=1e-4)  # ranks are estimated
-        assert one.rho_ == pytest.approx(other.rho_, rel=1e-3)
+        np.testing.assert_allclose(one.centers_, other.centers_, atol=1e-2)  # ranks are estimated
+        assert one.rho_ == pytest.approx(other.rho_, rel=1e-2)
 
     @pytest.mark.parametrize("m", [40, 700])
     def test_weights_are_repetitions(self, rng, m):
