@@ -230,7 +230,7 @@ class TestOddTables:
 
     @pytest.mark.parametrize("d", [3, 200])
     def test_sparse_rows(self, rng, d):
-        X = sp.random_array((500, d), density=0.2, rng=rng, format="csr")
+        X = sp.csr_array(rng.random((500, d)) * (rng.random((500, d)) < 0.2))
         y = X.sum(axis=1) > np.median(X.sum(axis=1))
         model = fitted(X, y)
         assert model.kernel_ == "polynomial" and model.selection_["column_weights"] is None
