@@ -161,7 +161,7 @@ def test_steps_of_newtons_method_are_numpys_to_rounding(loss, weighted):
     assert_alike(found, expected, float)
 
 
-@pytest.mark.parametrize("kind", ["minmax", "standard", "quantile", None])
+@pytest.mark.parametrize("kind", ["minmax", "symmetric", "standard", "quantile", None])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_scaling(kind, dtype):
     rng = np.random.default_rng(0)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from polysift.datasets import load
 from polysift.runtime.types import FloatArray, IntArray
+from polysift_paper.algorithm import scaled_whole
 
 SHAPES = {
     "susy_shape": (4_000_000, 500_000, 500_000, 8),
@@ -41,7 +42,7 @@ def three_parts(rows: int, seed: int) -> list[IntArray]:
     return np.split(order, [rows // 2, rows // 2 + rows // 4])
 
 
-def open_case(data: str, seed: int, most: int | None = None) -> Case:
+def open_case(data: str, seed: int, most: int | None = None, whole: bool = False) -> Case:
     """Load a data set that is at hand, or draw a shape, and split it.
 
     Parameters
@@ -52,13 +53,18 @@ def open_case(data: str, seed: int, most: int | None = None) -> Case:
         Of the split, and of what is drawn.
     most : int, optional
         Training rows at most; the other parts shrink with them.
+    whole : bool, default=False
+        Whether columns are scaled to [0, 1] over all parts together, as the authors' demo does.
     """
     if data in SHAPES:
-        return _drawn(*SHAPES[data], seed=seed, most=most)
-    found = load(data, fetch=False)
-    parts = found.split or three_parts(len(found.y), seed)
-    train, validation, test = (part[: _share(len(part), len(parts[0]), most)] for part in parts)
-    return Case(found.X, found.y, train, validation, test)
+        case = _drawn(*SHAPES[data], seed=seed, most=most)
+    else:
+        found = load(data, fetch=False)
+        parts = found.split or three_parts(len(found.y), seed)
+        case = Case(
+            found.X, found.y, *(part[: _share(len(part), len(parts[0]), most)] for part in parts)
+        )
+    return replace(case, X=scaled_whole(case.X)) if whole else case
 
 
 def _share(rows: int, train: int, most: int | None) -> int:

@@ -16,8 +16,8 @@ from polysift_paper.comparisons.trial import measure
 from polysift_paper.studies.runner import run_study
 from polysift_paper.studies.study import Row
 
-OURS = ("polysift", "polysift_auc", "lightgbm")
-"""Systems beside the paper's."""
+OURS = ("fpc_demo", "fpc_print", "polysift", "polysift_auc", "polysift_plain", "lightgbm")
+"""Systems beside the paper's ten, and FPC in other settings than the text has."""
 
 STAND_INS = {"susy": ("susy_shape",), "higgs": ("higgs_11k", "higgs_shape")}
 """What is run in place of massive sets that are not at hand: a sample for the accuracy, and drawn
