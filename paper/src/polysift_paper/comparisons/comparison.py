@@ -49,6 +49,7 @@ DATA = {
     "higgs_11k": "HIGGS, 11k rows",
     "susy_shape": "size of SUSY",
     "higgs_shape": "size of HIGGS",
+    "gisette_like": "made as Gisette",
 }
 
 KINDS = {"ok": "", "limited": "†", "absent": "¶", "over limit": "‡", "failed": "§"}
