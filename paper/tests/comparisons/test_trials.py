@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -477,3 +478,43 @@ def test_ctrl_c_while_files_are_written_says_that_cells_are_kept(command, monkey
     monkeypatch.setattr(results, "write_comparison", interrupted)
     outcome = command("massive", "--data", "susy_shape", "--methods", "fpc", code=130)
     assert "keeps what is done" in outcome.stderr
+
+
+@needs_data
+def test_committed_rows_are_taken_and_not_run_again(command, tmp_path):
+    words = ("uci", "--data", "banknote", "--methods", "linear_svm,fpc", "--quick", "--jobs", "1")
+    command(*words, "--runs", "1", "-o", "first")
+    kept = Path("first/uci/results.csv").read_text()
+    more = (*words, "--runs", "2", "-o", "second")
+    outcome = command(*more, "--continue-from", "first/uci/results.csv", "--done")
+    assert "2 rows are taken" in " ".join(outcome.stderr.split())
+    assert Path("second/uci/results.csv").read_text() == kept
+    again = command(*more)
+    assert len(Path("second/uci/results.csv").read_text().splitlines()) == 5
+    assert again.exit_code == 0
+
+
+def test_tables_i_and_v(command, tmp_path):
+    text = command("datasets", "--docs", "pages").stdout
+    assert "breast" in text and "Dogs_vs_Cats" in text
+    page = Path("pages/paper-data.md").read_text()
+    assert "| HIGGS | V | 11,000,000 / " in page
+    if available("breast_cancer"):
+        assert "683 / 683" in text and "64.44 / 65.01" in text
+        assert "not reachable" in page or "no count out of 683" in page
+
+
+@pytest.mark.skipif(not available("mnist38"), reason="made from MNIST, which is not at hand")
+def test_a_set_made_as_gisette_was():
+    case = open_case("gisette_like", 0, 60)
+    assert case.X.shape == (60 + 10 + 65, 5000) and case.X.dtype == np.float32
+    assert set(case.y) == {-1, 1} and case.X.min() >= 0 and case.X.max() <= 1
+    other = open_case("gisette_like", 1, 60)
+    assert not np.array_equal(case.X, other.X)
+    np.testing.assert_array_equal(case.X, open_case("gisette_like", 0, 60).X)
+    # Half of the columns are the values of others in another order.
+    sums = np.sort(np.round(np.sort(case.X, axis=0).T @ np.arange(1.0, 136.0), 4))
+    values, counts = np.unique(sums, return_counts=True)
+    assert counts[values > 0].min() >= 2
+    model = contender("fpc_print").build(random_state=0, degree=1, n_centers=50)
+    assert model.fit(*case.of(case.train)).score(*case.of(case.test)) > 0.7
