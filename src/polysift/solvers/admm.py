@@ -36,8 +36,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from polysift.engine.engine import Engine
+from polysift.engine.initial_updates import FirstUpdate, GivenUpdate
 from polysift.engine.problems import Problem
-from polysift.engine.row_updates import AdmmUpdate, FirstUpdate, GivenUpdate
+from polysift.engine.row_updates import AdmmUpdate
 from polysift.engine.sums import AdmmSums
 from polysift.losses import HINGE, Loss
 from polysift.runtime.arrays import required_array
@@ -223,7 +224,7 @@ class Admm(Solver):
 
     def start_at(self, engine: Engine, point: InitialPoint) -> None:
         """Start from a point that is given; takes two passes over the rows."""
-        given = replace(self.problem, update=GivenUpdate(self.settings.loss))
+        given = replace(self.problem, update=GivenUpdate(loss=self.settings.loss))
         q, state = point.w / self.beta, engine.state
         assert isinstance(state, np.ndarray)  # checked before: the engine is of this machine
         state[:] = q
