@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 from polysift.data.inputs import keeping_features, refuse_masked, rows_source, training_source
 from polysift.data.source import DataSource
 from polysift.engine.sums import predicted_codes
+from polysift.estimators.batches import (
+    check_partial_parameters,
+    checked_classes,
+    has_first_iterate,
+    merged,
+    set_sums,
+    sums_of,
+)
 from polysift.estimators.conventions import PolysiftEstimator, available_when
 from polysift.estimators.fitted import (
     FRAMES,
@@ -33,6 +42,7 @@ from polysift.runtime.parallel import Span, usable_jobs
 from polysift.runtime.parameters import check_n_jobs
 from polysift.runtime.types import FloatArray
 from polysift.solvers.result import Result
+from polysift.training.batches import train_batch
 from polysift.training.fit import WarmStart, train
 from polysift.training.job import check_solver_parameters, job_of, warn_about
 from polysift.training.plan import Forecast, plan
@@ -219,7 +229,8 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         The number of iterations.
     status_ : str
         Why the solver stopped: "tolerance", "converged", "minimum" (the rule of "newton"),
-        "zero_loss", "max_iter", "time_limit", "interrupted" or "callback".
+        "zero_loss", "max_iter", "time_limit", "interrupted", "callback", or "partial" for
+        ``partial_fit``.
     status_message_ : str
         The status as a sentence.
     history_ : dict of str to ndarray of shape (n_iter_,)
@@ -248,6 +259,8 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         "columns", a dict for each column that is not just numbers, none of them missing: "column"
         (its position), "kind", "missing" (a share), and of a category "levels" (their number) and
         "frequent" (some words with their shares).
+    partial_sums_ : dict
+        After ``partial_fit``: the sums of all batches so far, from which the next one goes on.
     random_state_ : int
         The seed used.
     calibrator_ : dict
@@ -406,6 +419,61 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         set_fitted_attributes(self, trained, job.spec.seed)
         tasks.end()
         return trained.result
+
+    @available_when(has_first_iterate)
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> FPCClassifier:
+        """Add a batch of rows to the model: the sums over rows add up, and no row is kept.
+
+        The first batch decides what the columns are, and learns the scaler and the centers, with
+        the degree, the kernel and the number of centers if these are left to the data; so it should
+        be large and mixed. A model that ``fit`` has fitted, to a sample for instance, gives all of
+        that instead; the sums then begin with the first batch, without the rows of that sample.
+
+        The model after each batch is that of all rows so far, whatever the batches, to rounding:
+        for "paper" its first iterate, a ridge regression on the labels with the penalty rho; for
+        "lbfgs" that regression, scaled to the loss batch by batch, without the steps that ``fit``
+        takes from there. Other solvers have no such model. A batch costs what its share of the Gram
+        matrix costs, and the solution O(n^3).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataSource of shape (m, d)
+            The rows of the batch, as in ``fit``.
+        y : array-like of shape (m,)
+            Their labels; omitted where X is a source, which has its own.
+        classes : array-like, default=None
+            All classes; needed in the first call. A batch may lack some.
+        sample_weight : array-like of shape (m,), default=None
+            The weights of the rows, which count as they are: 0.5 is half a row. ``fit`` divides
+            weights that are no whole numbers by their mean, which is not known here.
+
+        Returns
+        -------
+        FPCClassifier
+            The classifier.
+        """
+        check_partial_parameters(self)
+        before = sums_of(self)
+        first = not hasattr(self, "coef_")
+        all_classes = checked_classes(self, classes)
+        with keeping_features(self):
+            source = training_source(self, X, y, sample_weight, reset=first)
+            job = job_of(self, source, None if first else self.random_state_)
+            trained, sums = train_batch(
+                source,
+                replace(job, classes=all_classes),
+                before,
+                None if first else partial(self._warm_start, by="partial_fit"),
+            )
+        if first:
+            set_fitted_attributes(self, trained, job.spec.seed)
+        else:
+            self.__dict__.update(merged(self, trained, anew=before is None))
+        set_sums(self, sums)
+        warn_about(self, trained.result, 3)
+        return self
 
     def plan(self, X: Any, y: Any = None, *, show: bool = True) -> Forecast:
         """Forecast the memory, passes and time of ``fit``, without fitting.
@@ -579,7 +647,7 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
             pass
         return out
 
-    def _warm_start(self, classes: Any) -> WarmStart:
-        check_warm_start(self, classes)
+    def _warm_start(self, classes: Any, by: str = "warm_start=True") -> WarmStart:
+        check_warm_start(self, classes, by)
         selection = getattr(self, "selection_", None)
         return WarmStart(feature_map_of(self), self.coef_.T, selection)

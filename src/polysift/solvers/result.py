@@ -34,6 +34,7 @@ class Status(Enum):
     TIME_LIMIT = "time_limit struck; this is the latest model."
     INTERRUPTED = "The fit was interrupted; this is the latest model."
     CALLBACK = "A callback asked to stop."
+    PARTIAL = "A ridge regression by the sums over all batches so far (partial_fit)."
 
     @property
     def word(self) -> str:

@@ -117,16 +117,9 @@ def train(
     ):
         context = FitContext(monitor, job.backend)
         try:
-            prepared = _surveyed(source, job, context, warm=start is not None)
-            job = replace(job, spec=_counted(job, prepared))
-            warm = None if start is None else start(prepared.classes)
-            folds = prepared.folds
-            if warm is None:
-                with context.executing(_least_execution(source, job)) as counting:
-                    prepared = with_targets(prepared, folds, job.spec.seed, counting)
-            job, selection = _chosen(source, job, prepared, context)
-            selection = selection if warm is None else warm.selection
-            feature_map = _feature_map(source, job, prepared, warm)
+            mapped = map_rows(source, job, context, start)
+            job, prepared, warm = mapped.job, mapped.prepared, mapped.warm
+            feature_map, folds = mapped.feature_map, prepared.folds
             if job.checkpoint is not None:
                 checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, warm))
                 context = replace(context, checkpoint=checkpoint)
@@ -164,8 +157,52 @@ def train(
         calibration,
         prepared.columns,
         prepared.notes,
-        selection,
+        mapped.selection,
     )
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Rows that are ready to be summed up.
+
+    Attributes
+    ----------
+    job : Job
+        The job, with what its parameters left open.
+    prepared : Prepared
+        What the survey has found.
+    feature_map : FeatureMap
+        The features.
+    selection : dict or None
+        How the feature map was chosen, if it was.
+    warm : WarmStart or None
+        The warm start, if there is one.
+    """
+
+    job: Job
+    prepared: Prepared
+    feature_map: FeatureMap
+    selection: dict[str, Any] | None
+    warm: WarmStart | None
+
+
+def map_rows(
+    source: DataSource,
+    job: Job,
+    context: FitContext,
+    start: Callable[[Any], WarmStart] | None,
+) -> Mapped:
+    """Survey the rows, and choose and learn their feature map, or take that of a warm start."""
+    prepared = _surveyed(source, job, context, warm=start is not None)
+    job = replace(job, spec=_counted(job, prepared))
+    warm = None if start is None else start(prepared.classes)
+    if warm is None:
+        with context.executing(_least_execution(source, job)) as counting:
+            prepared = with_targets(prepared, prepared.folds, job.spec.seed, counting)
+    job, selection = _chosen(source, job, prepared, context)
+    selection = selection if warm is None else warm.selection
+    feature_map = _feature_map(source, job, prepared, warm)
+    return Mapped(job, prepared, feature_map, selection, warm)
 
 
 def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) -> Prepared:
@@ -183,7 +220,7 @@ def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) 
         return replace(asked, gather=gather, sampled=share, hashes=job.calibration is not None)
 
     with context.executing(_least_execution(source, job)) as surveying:
-        return prepare(source, job.spec, questions, job.class_weight, surveying)
+        return prepare(source, job.spec, questions, job.class_weight, surveying, job.classes)
 
 
 def _with_open_centers(asked: Questions, job: Job, source: DataSource) -> Questions:

@@ -110,6 +110,8 @@ class Job:
     auto_centers : bool
         Whether the number of centers is by the total weight of the rows; that of ``spec`` is then
         a limit.
+    classes : ndarray or None
+        All classes, where the rows are a batch of more.
     """
 
     spec: MapSpec
@@ -126,6 +128,7 @@ class Job:
     gram: str = "exact"
     openings: Openings | None = None
     auto_centers: bool = False
+    classes: Any = None
 
 
 def check_solver_parameters(estimator: Any) -> None:
