@@ -108,11 +108,13 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         "symmetric" scales to [-1, 1], and clips to [-1.2, 1.2];
         "standard" clips to four standard deviations and divides by sqrt(d); "quantile" maps to
         ``(2 q - 1) / sqrt(d)`` with q the column's distribution function; None does not scale.
-    solver : {"auto", "paper", "lbfgs", "converged", "newton"}, default="auto"
+    solver : {"auto", "paper", "lbfgs", "minimum", "converged", "newton"}, default="auto"
         "paper" is Algorithm 1 with its few iterations, a form of early stopping: the model is close
         to a ridge regression on the labels. "lbfgs" goes on from a ridge regression whose scale
         fits the loss, by a few quasi-Newton steps in the metric of the Gram matrix; it stops
-        early, too, and needs a smooth loss. "converged" iterates to the minimum, with
+        early, too, and needs a smooth loss. "minimum" goes on to the minimum of the loss with its
+        penalty, by one of the next two: "newton" up to 1,000 centers, else "converged", and
+        ``solver_`` says which. "converged" iterates to the minimum by the ADMM, with
         over-relaxation 1.7 and a stopping rule on residuals; it warns if it does not converge.
         "newton" is Newton's method, for the hinge loss on a smoothed one whose smoothing is reduced
         step by step: with many rows per center it comes closer to the minimum, in far fewer
@@ -248,6 +250,8 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         the dual residual is the estimated distance to the minimum, relative to the objective, and
         there is no primal one and no H-norm (NaN); a pass may try a point that is not accepted:
         ``coef_`` are the best.
+    solver_ : str
+        The solver that was taken.
     gram_ : str
         "exact" or "sampled": how the steps were solved. If sampled, the dual residual is an
         estimate from the sample.

@@ -91,6 +91,7 @@ class AdmmSettings:
     loss: Loss = HINGE
     penalised: bool = False
 
+    name: ClassVar[str] = "paper"
     many_sweeps: ClassVar[bool] = False
     float64_features: ClassVar[bool] = False
     hessians: ClassVar[bool] = False
@@ -145,6 +146,7 @@ class ConvergedSettings(AdmmSettings):
     max_iter: int = 300
     tol: float = 1e-3
 
+    name: ClassVar[str] = "converged"
     many_sweeps: ClassVar[bool] = True
     first_products: ClassVar[int] = 5  # all other steps depend on its lambda
 

@@ -10,6 +10,7 @@ from polysift.data.source import DataSource
 from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import LOCAL, FitContext, last_words
 from polysift.engine.budget import Execution, Shape
+from polysift.engine.compiled import with_loops
 from polysift.engine.sampling import Draw
 from polysift.features.columns import TableColumns, column_facts
 from polysift.features.feature_map import (
@@ -257,7 +258,11 @@ def _chosen(
     """Return the job with what its parameters leave open, and how that was chosen."""
     if job.openings is None or prepared.sample is None or not len(prepared.sample.codes):
         return job, None
-    with context.executing(_least_execution(source, job)) as trying:
+    _, most = job.spec.resolve(source.n_features)
+    execution = _least_execution(source, job)
+    # The trials together compare about as many ranks as the fit.
+    execution = with_loops(execution, source.n_rows, most, 0, source.n_features)
+    with context.executing(execution) as trying:
         chooser = MapChooser(prepared, job.openings, trying)
         best = chooser.choose(job.spec)
     n = job.spec.n_centers
