@@ -85,6 +85,7 @@ def fitted_attributes(trained: Trained) -> dict[str, Any]:
         "status_message_": result.status.value,
         "history_": result.history,
         "kernel_": "spline" if trained.feature_map.kernel.ranks else "polynomial",
+        "solver_": result.solver,
         "gram_": "exact" if result.products is None else "sampled",
         "n_products_": result.products or 0,
     }

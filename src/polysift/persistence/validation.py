@@ -113,7 +113,7 @@ def _check_records(attributes: dict[str, Any], n_classes: int, d: int) -> None:
     notes = attributes.get("column_notes_", [])
     text = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
     require(text, "column_notes_ must be a list of text")
-    for name in ("status_", "status_message_", "gram_"):
+    for name in ("status_", "status_message_", "gram_", "solver_"):
         require(isinstance(attributes.get(name, ""), str), f"{name} must be text")
     for name in ("rho_", "best_score_", "time_saved_"):
         require(_is_number(attributes.get(name, 0.0)), f"{name} must be a number")

@@ -69,6 +69,7 @@ class LbfgsSettings:
     tol: float = 1e-4
     loss: Loss = LOGISTIC
 
+    name: ClassVar[str] = "lbfgs"
     penalised: ClassVar[bool] = True
     many_sweeps: ClassVar[bool] = True
     float64_features: ClassVar[bool] = False

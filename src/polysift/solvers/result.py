@@ -66,6 +66,8 @@ class Result:
         How far from convergence the last iteration was, for a warning; empty if not applicable.
     choice : RidgeChoice or None
         How ``rho`` was chosen, if it was.
+    solver : str
+        The name of the solver.
     """
 
     u: FloatArray
@@ -77,6 +79,7 @@ class Result:
     products: int | None = None
     shortfall: str = ""
     choice: RidgeChoice | None = None
+    solver: str = ""
 
     @property
     def n_iter(self) -> int:
