@@ -44,7 +44,12 @@ from polysift.runtime.types import FloatArray
 from polysift.solvers.result import Result
 from polysift.training.batches import train_batch
 from polysift.training.fit import WarmStart, train
-from polysift.training.job import check_solver_parameters, job_of, warn_about
+from polysift.training.job import (
+    check_initial_point,
+    check_solver_parameters,
+    job_of,
+    warn_about,
+)
 from polysift.training.plan import Forecast, plan
 
 PAPER: dict[str, Any] = {
@@ -54,13 +59,16 @@ PAPER: dict[str, Any] = {
     "degree": 3,
     "scaler": "minmax",
     "n_centers": 1000,
+    "centers": "uniform",
     "alpha": 1.0,
     "beta": 1.0,
     "rho": None,
 }
 """The paper's Algorithm 1 with nothing left to the data: ``FPCClassifier(**PAPER)``.
 
-The degree, for which the paper has a search, is any: ``FPCClassifier(**PAPER | {"degree": 9})``.
+It is the paper's text to the letter: uniform centers, alpha = beta = 1, and by default five
+iterations at most and tol = 5e-4. The degree, for which the paper has a search, and n are any:
+``FPCClassifier(**PAPER | {"degree": 9, "n_centers": 55})``; the text's n is min(C(s+d, s), m).
 """
 
 
@@ -94,9 +102,10 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         smallest seeded hash of their content, so that neither order nor repetition matters), or
         the given points in the units of X. "auto" is "uniform" when n is the full dimension
         C(s+d, s), where all schemes span the same space, and "random" otherwise.
-    scaler : {"auto", "minmax", "standard", "quantile", None}, default="auto"
+    scaler : {"auto", "minmax", "symmetric", "standard", "quantile", None}, default="auto"
         The scaler of the polynomial kernel. "auto" chooses between "standard" and "quantile".
         "minmax" scales each column to [0, 1] (the paper) and clips to [-0.1, 1.1] at prediction;
+        "symmetric" scales to [-1, 1], and clips to [-1.2, 1.2];
         "standard" clips to four standard deviations and divides by sqrt(d); "quantile" maps to
         ``(2 q - 1) / sqrt(d)`` with q the column's distribution function; None does not scale.
     solver : {"auto", "paper", "lbfgs", "minimum", "converged", "newton"}, default="auto"
@@ -375,7 +384,9 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         self.loss = loss
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FPCClassifier:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, initial_point: Any = None
+    ) -> FPCClassifier:
         """Fit the model to rows and their labels.
 
         Parameters
@@ -393,6 +404,11 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
             over the rows of positive weight, so that a constant factor changes nothing but
             rounding. A weight of zero equals leaving the row out. ``class_weight`` multiplies the
             result.
+        initial_point : tuple of three arrays, default=None
+            The initial point (u0, v0, w0) of Algorithm 1, which ``solver="paper"`` runs: u0 of
+            shape (K, n) as ``coef_``, v0 and w0 of shape (m, K); with two classes, (n,) and (m,)
+            for labels of +1 (the second class) and -1. None, for all or for one of them, is the
+            paper's choice: 0, the labels, 0.
 
         Returns
         -------
@@ -400,12 +416,14 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
             The fitted classifier.
         """
         check_solver_parameters(self)
+        if initial_point is not None:
+            check_initial_point(self)
         with keeping_features(self):
-            result = self._fit(X, y, sample_weight)
+            result = self._fit(X, y, sample_weight, initial_point)
         warn_about(self, result, 3 + FRAMES)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Result:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, initial_point: Any) -> Result:
         resuming = self.warm_start and hasattr(self, "coef_")
         source = training_source(self, X, y, sample_weight, reset=not resuming)
         job = job_of(self, source, self.random_state_ if resuming else None)
@@ -414,6 +432,7 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
             source,
             job,
             start=self._warm_start if resuming else None,
+            initial=initial_point,
             callback=partial(CallbackHook, tasks),
         )
         set_fitted_attributes(self, trained, job.spec.seed)

@@ -160,6 +160,20 @@ def check_solver_parameters(estimator: Any) -> None:
         )
 
 
+def check_initial_point(estimator: Any) -> None:
+    """Check that the parameters go with an initial point of Algorithm 1."""
+    wanted = {"gram": "exact", "engine": "local", "calibration": None, "warm_start": False}
+    found = {name: getattr(estimator, name) for name in wanted} | {
+        "solver": solver_and_loss(estimator)[0]
+    }
+    for name, value in ({"solver": "paper"} | wanted).items():
+        if not isinstance(found[name], str | bool | None) or found[name] != value:
+            raise ValueError(
+                f"initial_point needs {name}={value!r}: it is the (u0, v0, w0) of Algorithm 1, "
+                f"with a value for each row at hand; got {name}={found[name]!r}."
+            )
+
+
 def check_solver_numbers(estimator: Any) -> None:
     """Check the parameters that a classifier and a search share."""
     if estimator.alpha is not None:
