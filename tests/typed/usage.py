@@ -35,6 +35,7 @@ def train(source: DataSource) -> None:
     assert_type(classifier.fit(source), FPCClassifier)
     assert_type(FPCClassifier(engine=RayCluster(workers=2)).fit(source), FPCClassifier)
     assert_type(classifier.decision_function(X), Array)
+    assert_type(classifier.predict_proba(X), Array)
     assert_type(classifier.score(X, y), float)
 
 
