@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import re
+import tarfile
 import tomllib
 from pathlib import Path
 
@@ -60,3 +63,19 @@ def test_both_distributions_support_the_same_pythons():
     assert paper["requires-python"] == ours["requires-python"]
     named = {c for c in ours["classifiers"] if "Python :: 3.1" in c}
     assert named == {c for c in paper["classifiers"] if "Python :: 3.1" in c}
+
+
+def test_the_conda_recipe_follows_from_an_sdist(tmp_path):
+    path = ROOT / "tools" / "conda_recipe.py"
+    spec = importlib.util.spec_from_file_location("conda_recipe", path)
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    sdist = tmp_path / "polysift-1.2.3.tar.gz"
+    with tarfile.open(sdist, "w:gz") as archive:
+        archive.add(ROOT / "pyproject.toml", "polysift-1.2.3/pyproject.toml")
+    text = tool.recipe(sdist)
+    assert "  version: 1.2.3\n" in text
+    assert hashlib.sha256(sdist.read_bytes()).hexdigest() in text
+    for words in PROJECT["project"]["dependencies"]:
+        assert f"    - {words.replace('>=', ' >=')}\n" in text
+    assert "    - polysift = polysift.__main__:main\n" in text.replace("      - ", "    - ")
