@@ -75,7 +75,7 @@ dist: $(VENV)/.release
 
 clean:
 	rm -rf $(VENV) build dist findings .mypy_cache .pytest_cache .ruff_cache .hypothesis \
-	  docs/_build docs/auto_examples docs/api/generated docs/api/backreferences docs/sg_execution_times.rst
+	  docs/_build docs/auto_examples docs/api/generated docs/api/backreferences docs/sg_execution_times.rst docs/tutorial.ipynb
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
