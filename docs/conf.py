@@ -50,8 +50,8 @@ autodoc_member_order = "bysource"
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
 
-# Names of others, in docstrings and in the code of examples, lead to their pages. What can be linked
-# to is in short inventories here (tools/inventories.py): the site is built without a network.
+# Names of others, in docstrings and in the code of examples, lead to their pages. What can be
+# linked to is in short inventories (tools/inventories.py): the site is built without a network.
 intersphinx_mapping = {
     name: (url, str(HERE / "_inventories" / f"{name}.inv"))
     for name, url in {
@@ -98,8 +98,8 @@ if os.environ.get("READTHEDOCS"):  # where there is more than one version of the
         "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
     }
 # Pages without pages below them need no list of such.
-_LEAVES = ("tutorial", "cheatsheet", "coming-from", "choosing", "performance/README", "measurements")
-_LEAVES += ("faq", "glossary", "contributing")
+_LEAVES = ("tutorial", "cheatsheet", "coming-from", "choosing", "performance/README")
+_LEAVES += ("measurements", "faq", "glossary", "contributing")
 html_sidebars: dict[str, list[str]] = {page: [] for page in (*_LEAVES, "changelog")}
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

@@ -1,6 +1,6 @@
 """Keep what our pages can link to of other projects' inventories: docs/_inventories/*.inv.
 
-Usage: python tools/inventories.py numpy=objects.inv sklearn=https://scikit-learn.org/stable/objects.inv ...
+Usage: python tools/inventories.py numpy=objects.inv scipy=https://docs.scipy.org/doc/scipy/objects.inv
 
 An inventory of Sphinx lists all names of a project and where they are described, for links from
 other sites. ``make docs`` reads the ones in docs/_inventories, so that it needs no network. Of each

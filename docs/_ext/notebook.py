@@ -22,7 +22,7 @@ BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
 PICTURE = re.compile(r"^!\[[^\]]*\]\([^)]*\)$", re.M)
 LINK = re.compile(r"\]\((?!https?:)([\w./-]+)\.md(#[\w-]+)?\)")
 SITE = "https://polysift.readthedocs.io/en/stable/"
-HINT = f"\n\n{{download}}`This page as a notebook <{PAGE}.ipynb>`, as it ran when the site was built.\n"
+HINT = f"\n\n{{download}}`This page as a notebook <{PAGE}.ipynb>`, with what it printed here.\n"
 
 
 def make_notebook(app: Any) -> None:

@@ -28,8 +28,8 @@ before, after = drift(clf, X[4_000:]), drift(clf, new)
 print(after)
 
 # %%
-# What it means: the accuracy falls, and the shares say which columns to look at first: the largest of
-# the shares beyond the range, of unseen words, and of values that are missing now but were not.
+# What it means: the accuracy falls, and the shares say which columns to look at first. Drawn is the
+# largest of the shares beyond the range, of unseen words, and of values missing beyond those then.
 
 print(f"accuracy on rows as they were: {clf.score(X[4_000:], y[4_000:]):.3f}")
 print(f"accuracy now: {clf.score(new, y[4_000:]):.3f}")
