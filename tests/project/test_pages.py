@@ -50,8 +50,8 @@ SLOW = {"README.md", "howto/ray.md"}
 ELSEWHERE = ("s3://", "make ", "pip install")
 """What marks a block of the README that is about another machine, or about installing."""
 
-ELSEWHERE_ALONE = {"howto/spark.md"}
-"""Pages all of whose blocks need more than can be installed here: a Spark cluster."""
+ELSEWHERE_ALONE = {"howto/devices.md", "howto/spark.md"}
+"""Pages all of whose blocks need more than the tests have: torch, a GPU, a Spark cluster."""
 
 BLOCK = re.compile(
     r"^(?P<skip><!-- not run:[^\n]*-->\n\n?)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S
