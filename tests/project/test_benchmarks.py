@@ -361,3 +361,24 @@ def test_ranks_winners_and_ratios_of_tables():
     assert cells.ratio("t", "polysift", "lightgbm", "seconds") == 3.0  # of the split that both have
     counts = summary.tally(cells, "polysift", "lightgbm", summary.ACCURACY)
     assert counts == {"win": 1, "tie": 1, "loss": 0}
+
+
+def test_times_of_commits_are_kept_as_ratios_and_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    over_time = module("over_time")
+    times = {"test_yardstick": 0.5, "test_fit": 1.0, "test_predict": 0.25}
+    stats = [{"name": name, "stats": {"min": seconds}} for name, seconds in times.items()]
+    machine = {"processor": "x86", "python_version": "3.11.7"}
+    written = tmp_path / "speed.json"
+    written.write_text(json.dumps({"benchmarks": stats, "machine_info": machine}))
+    found = over_time.summary(written)
+    assert found["ratios"] == {"fit": 2.0, "predict": 0.5} and found["yardstick_seconds"] == 0.5
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for day, commit, ratios in ((2, "b" * 40, {"fit": 1.0}), (1, "a" * 40, found["ratios"])):
+        entry = found | {"commit": commit, "date": f"2026-01-0{day}", "ratios": ratios}
+        (kept / f"{commit}.json").write_text(json.dumps(entry))
+    entries = over_time.stored(kept)
+    assert [entry["commit"][0] for entry in entries] == ["a", "b"]
+    over_time.draw(entries, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 5_000
