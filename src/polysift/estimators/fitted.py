@@ -65,7 +65,12 @@ def set_fitted_attributes(model: Any, trained: Trained, seed: int) -> None:
     if trained.calibration is None and gives_probabilities(model):
         K = trained.result.u.shape[1]
         made["calibrator_"] = SigmoidCalibrator(np.ones(K), np.zeros(K)).to_dict()
-    for name in ("calibrator_", "calibration_report_", "selection_"):  # of an earlier fit
+    for name in (
+        "calibrator_",
+        "calibration_report_",
+        "selection_",
+        "held_out_",
+    ):  # of an earlier fit
         model.__dict__.pop(name, None)
     for name, value in made.items():
         setattr(model, name, value)
@@ -94,6 +99,8 @@ def fitted_attributes(trained: Trained) -> dict[str, Any]:
         made["unseen_shares_"] = trained.columns.unseen
     if trained.selection is not None:
         made["selection_"] = trained.selection
+    if trained.held_out is not None:
+        made["held_out_"] = trained.held_out
     if trained.calibration is not None:
         made["calibrator_"] = trained.calibration.calibrator.to_dict()
         made["calibration_report_"] = trained.calibration.report

@@ -11,6 +11,7 @@ import numpy as np
 from polysift.runtime.arrays import require
 from polysift.runtime.types import FloatArray
 from polysift.solvers.gcv import RidgeChoice
+from polysift.solvers.leave_one_out import LeaveOneOut
 
 HISTORY_COLUMNS = (
     "objective",
@@ -65,6 +66,8 @@ class Result:
         How far from convergence the last iteration was, for a warning; empty if not applicable.
     choice : RidgeChoice or None
         How ``rho`` was chosen, if it was.
+    leave_one_out : LeaveOneOut or None
+        How the margin of a row would be without it, where the solver can tell.
     """
 
     u: FloatArray
@@ -76,6 +79,7 @@ class Result:
     products: int | None = None
     shortfall: str = ""
     choice: RidgeChoice | None = None
+    leave_one_out: LeaveOneOut | None = None
 
     @property
     def n_iter(self) -> int:

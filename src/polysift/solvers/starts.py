@@ -7,7 +7,7 @@ A ``Start`` makes the solvers: from the Gram matrix of all rows (``FullGram``), 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -121,4 +121,4 @@ def solve(
     if n_folds:
         own = [solver.coefficients() for solver in solvers[1:]]
         scores = np.asarray(engine.scores([solvers[0].problem], own))
-    return solvers[0].result(), scores
+    return replace(solvers[0].result(), leave_one_out=solvers[0].leave_one_out()), scores
