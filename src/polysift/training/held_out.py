@@ -42,9 +42,9 @@ BLOCK_ROWS = 256
 """Rows that are scored at a time."""
 
 
-def held_out_rows(rows: int) -> int:
-    """Return how many of so many rows are scored without themselves."""
-    return int(min(rows, max(MIN_ROWS, SHARE_OF_ROWS * rows)))
+def held_out_rows(total: float) -> float:
+    """Return how many of rows of so much weight are scored without themselves, by their weight."""
+    return min(total, max(MIN_ROWS, SHARE_OF_ROWS * total))
 
 
 def leave_one_out_facts(
@@ -69,7 +69,7 @@ def leave_one_out_facts(
     sample, encoding = prepared.sample, prepared.data.encoding
     if sample is None or result.leave_one_out is None or encoding is None:
         return None
-    sample = sample.first(held_out_rows(prepared.data.source.n_rows))
+    sample = sample.first(held_out_rows(float(prepared.counts.sum())))
     if not sample.total:
         return None
     seen, alone = _scores(sample, feature_map, result.u, result.leave_one_out, context, encoding)
