@@ -19,7 +19,7 @@ from polysift.features.sampled_rows import LabelledSample
 from polysift.losses import LOGISTIC, Loss
 from polysift.runtime.parallel import Span, block_spans
 from polysift.runtime.types import FloatArray
-from polysift.solvers.lbfgs import least_loss_scale
+from polysift.solvers.lbfgs import least_scale
 from polysift.solvers.leave_one_out import LeaveOneOut
 from polysift.solvers.result import Result
 from polysift.training.calibration import Calibration, SigmoidCalibrator
@@ -157,7 +157,7 @@ def _scales(margins: FloatArray, weights: FloatArray | None, loss: Loss) -> Floa
     slopes = [
         np.sum(w[:, None] * -loss.slope(scale * margins, 1.0) * margins, axis=0) for scale in SCALES
     ]
-    return np.array([least_loss_scale(column)[0] for column in np.array(slopes).T])
+    return np.array([least_scale(column)[0] for column in np.array(slopes).T])
 
 
 def _units(sample: LabelledSample, encoding: Encoding) -> FloatArray:
