@@ -225,12 +225,9 @@ def _most_of(spec: MapSpec) -> int:
     return int(min(given, np.inf if spec.n_centers is None else spec.n_centers))
 
 
-def sampled_rows(rows: int, features: int, centers: int | None) -> int:
-    """Return the expected rows of the sample: more where the fit itself costs more.
-
-    With no number of centers nothing is chosen, and the sample serves only to score rows.
-    """
-    affordable = 0.0 if centers is None else (COST_SHARE * rows * centers**2) ** (1 / 3)
+def sampled_rows(rows: int, features: int, centers: int) -> int:
+    """Return the expected rows of the sample: more where the fit itself costs more."""
+    affordable = (COST_SHARE * rows * centers**2) ** (1 / 3)
     wanted = max(FIRST_ROWS, affordable)
     return int(min(rows, wanted, max(MAX_SAMPLED_VALUES // features, 1)))
 

@@ -229,8 +229,8 @@ def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) 
     share, choosing = 0.0, job.openings is not None
     if not warm:
         _, n = job.spec.resolve(source.n_features)
-        wanted = n if choosing else None
-        share = sampled_rows(source.n_rows, source.n_features, wanted) / source.n_rows
+        n = n if choosing else 0  # then the sample serves only to score rows without themselves
+        share = sampled_rows(source.n_rows, source.n_features, n) / source.n_rows
 
     def questions(table: bool) -> Questions:
         spec, digests = replace(job.spec, table=table), job.checkpoint is not None
