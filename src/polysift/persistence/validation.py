@@ -158,7 +158,7 @@ def _check_held_out(found: dict[str, Any], n_classes: int) -> None:
     require(fits, "the figures of training rows must be numbers")
     required_array(found, "confusion", "f", (n_classes, n_classes))
     for name, curve in _fields(found, "roc").items():
-        known = name.isdecimal() and int(name) < n_classes
+        known = str(name).isdecimal() and int(name) < n_classes
         require(known, "curves must be those of classes")
         rates = required_array({"curve": curve}, "curve", "f", (2, None))
         require(((rates >= 0) & (rates <= 1)).all(), "a curve must be of rates")
