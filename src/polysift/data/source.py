@@ -22,7 +22,7 @@ from polysift.data.kinds import (
     Words,
     levels_of_numbers,
 )
-from polysift.runtime.parallel import Span, shard_spans
+from polysift.runtime.parallel import Span, block_spans, shard_spans
 from polysift.runtime.types import Block, FloatArray, IntArray
 
 NOUNS = {"number": "numbers", "category": "text", "date": "dates"}
@@ -34,6 +34,13 @@ COPIED_ATTRIBUTES = (
     *("origin", "disk", "unit_bytes", "first_unit", "first_row", "types", "notes"),
 )
 """What a source that wraps another one takes over from it."""
+
+
+CHECKED_VALUES = 2**20
+"""Values of an array that are looked at at once."""
+
+MAX_SKETCHED_COLUMNS = 256
+"""The most columns of numbers in files whose distribution is learned in case values are missing."""
 
 
 class DataSource(ABC):
@@ -161,6 +168,14 @@ class DataSource(ABC):
             return self
         raise ValueError("The columns of this source are numbers, and cannot be anything else.")
 
+    def may_lack_values(self) -> bool:
+        """Return whether to expect missing values in the rows, before they are read.
+
+        Rows in memory are looked at. Of others it may be, and a survey prepares for it, unless they
+        are very wide: that takes memory for each column.
+        """
+        return not self.sparse and self.n_features <= MAX_SKETCHED_COLUMNS
+
     def widen(self, n_features: int) -> DataSource:
         """Return this source with ``n_features`` features, where the missing ones are known.
 
@@ -252,6 +267,7 @@ class ArraySource(DataSource):
         self.types, self.notes = None if types is None else tuple(types), tuple(notes)
         self._words, self._files = dict(words or {}), tuple(files)
         self._as_levels: tuple[int, ...] = ()  # numbers in X that are categories
+        self._lacking: bool | None = None  # whether values are missing, once it was looked at
         self._X, self._y, self._weights, self._take, self._owner = X, y, sample_weight, take, owner
 
     def stream(self, spans: Iterable[Span]) -> Iterator[Span]:
@@ -312,6 +328,19 @@ class ArraySource(DataSource):
 
     def _key(self, column: int) -> str:
         return str(column) if self.names is None else repr(self.names[column])
+
+    def may_lack_values(self) -> bool:
+        """Return whether values are missing, if the rows are in memory."""
+        if isinstance(self._X, np.memmap):
+            return super().may_lack_values()
+        if self._lacking is None:
+            spans = block_spans((0, self.n_rows), max(CHECKED_VALUES // self.n_features, 1))
+            self._lacking = bool(
+                isinstance(self._X, np.ndarray)
+                and self._X.dtype.kind == "f"
+                and any(np.isnan(self._X[lo:hi]).any() for lo, hi in spans)
+            )
+        return self._lacking
 
     def labels(self, part: Span) -> np.ndarray[Any, Any]:
         """Return the labels of a span."""

@@ -152,6 +152,8 @@ class Shape:
         Whether a calibrator is learned from the scores of all rows.
     decoded_once : bool
         Whether only the survey decodes units, and stores the rows for later passes.
+    level_bytes : int
+        The bytes per row of the levels of categories that the survey collects for folds.
     """
 
     rows: int
@@ -170,6 +172,7 @@ class Shape:
     sparse: bool = False
     calibrated: bool = False
     decoded_once: bool = False
+    level_bytes: int = 0
 
     @classmethod
     def of(
@@ -316,6 +319,7 @@ def _survey_bytes(shape: Shape, execution: Execution, waiting: int) -> int:
     d = shape.features
     survey = 4 * shape.rows + waiting * 8 * shape.centers * d
     survey += 16 * shape.rows * (shape.weighted + shape.calibrated)  # weights, hashes, twice
+    survey += shape.level_bytes * shape.rows
     survey += execution.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
     if shape.quantiles:
         survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)

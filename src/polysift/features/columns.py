@@ -56,9 +56,9 @@ class TableColumns:
         Whether weights are multiplicities.
     max_levels : int
         The most levels of a category with a coordinate for each.
-    encoded : dict of int to (LevelCounts, int)
-        The levels of encoded categories by fold and class, and the number of folds; empty where
-        there are no labels.
+    encoded : dict of int to ndarray of shape (folds, L, K)
+        The weights of the levels of encoded categories by fold and class; empty where there are no
+        labels.
     """
 
     types: tuple[ColumnType, ...]
@@ -69,7 +69,7 @@ class TableColumns:
     plain: bool
     whole: bool
     max_levels: int
-    encoded: Mapping[int, tuple[LevelCounts, int]] = field(default_factory=dict)
+    encoded: Mapping[int, FloatArray] = field(default_factory=dict)
 
     @property
     def used(self) -> list[int]:
@@ -212,9 +212,8 @@ def column_facts(columns: TableColumns, levels: Mapping[int, LevelCounts]) -> li
         fact = {"column": j, "kind": kind, "missing": float(missing)}
         if j in levels:
             found = levels[j]
-            weights = found.weights.sum(axis=1)
-            order = np.argsort(-weights, kind="stable")[:SHOWN_LEVELS]
-            shares = weights[order] / max(float(weights.sum()), 1e-300)
+            order = np.argsort(-found.weights, kind="stable")[:SHOWN_LEVELS]
+            shares = found.weights[order] / max(float(found.weights.sum()), 1e-300)
             fact["levels"] = round(found.distinct)
             fact["frequent"] = [
                 [found.words[i], share]

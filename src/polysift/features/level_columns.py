@@ -196,7 +196,7 @@ def one_hot_column(column: int, found: LevelCounts, whole: bool, scale: float) -
     if np.count_nonzero(rare) > 1:
         codes = np.cumsum(~rare) - 1
         codes[rare] = int(codes.max()) + 1
-    weights = np.bincount(codes, found.weights.sum(axis=1))
+    weights = np.bincount(codes, found.weights)
     p = weights / weights.sum()
     spread = 1.0 - float(p @ p)
     R = len(p)
@@ -215,7 +215,7 @@ def one_hot_column(column: int, found: LevelCounts, whole: bool, scale: float) -
 def hashed_column(column: int, found: LevelCounts, buckets: int, scale: float) -> LevelColumn:
     """Return one-hot coordinates of the levels modulo a number, for want of labels."""
     codes = found.levels.astype(np.int64) % buckets
-    weights = np.bincount(codes, found.weights.sum(axis=1), buckets)
+    weights = np.bincount(codes, found.weights, buckets)
     p = weights / weights.sum()
     Z = (np.eye(buckets) - p) / np.sqrt(1.0 - float(p @ p))
     own = np.einsum("ij,ij->i", Z, Z)
@@ -225,7 +225,7 @@ def hashed_column(column: int, found: LevelCounts, buckets: int, scale: float) -
 
 
 def target_column(
-    column: int, found: LevelCounts, by_fold: LevelCounts, n_folds: int, scale: float
+    column: int, found: LevelCounts, sums: FloatArray, scale: float
 ) -> CrossFittedColumn:
     """Return a category whose coordinates are the shares of the classes at each level.
 
@@ -239,18 +239,12 @@ def target_column(
         The number of the column.
     found : LevelCounts
         Its levels.
-    by_fold : LevelCounts
-        The weights of classes for every level and fold, by their codes (``fold_codes``).
-    n_folds : int
-        The number of folds.
+    sums : ndarray of shape (folds, L, K)
+        The weights of its levels by fold and class.
     scale : float
         What multiplies the coordinates.
     """
     levels, L = found.levels, len(found.levels)
-    flat = np.zeros((n_folds * L, by_fold.weights.shape[1]))
-    known = by_fold.levels <= FIRST_CODE
-    flat[(FIRST_CODE - by_fold.levels[known]).astype(np.int64)] = by_fold.weights[known]
-    sums = flat.reshape(n_folds, L, -1)
     total = sums.sum(axis=0)
     prior = total.sum(axis=0) / total.sum()
     smoothing = _smoothing(total, prior)
