@@ -36,6 +36,9 @@ TEXT_CELL_BYTES = 24
 TEXT_LABEL_BYTES = 64
 """The memory of a label that is text: a short word as a Python object."""
 
+PIECE_ROWS = 2**16
+"""Rows of a large row group that are decoded at once."""
+
 TABLE_UNIT_ROWS = 2**18
 """Rows of a table in memory that are read at once."""
 
@@ -75,6 +78,9 @@ class Unit:
         The number of its first row in that file.
     load : callable
         Takes names of columns, returns a pyarrow Table of them.
+    load_pieces : callable, optional
+        Takes names of columns, yields tables of ``PIECE_ROWS`` rows, one after the other: a large
+        row group need not be decoded whole.
     resident : bool
         Whether it is in memory (or in a mapped file) already, so that loading allocates nothing.
     stored : bool
@@ -85,22 +91,58 @@ class Unit:
     file: str
     first_row: int
     load: Callable[[list[str]], Any]
+    load_pieces: Callable[[list[str]], Iterator[Any]] | None = None
     resident: bool = False
     stored: bool = True
+
+    @property
+    def rows_at_once(self) -> int:
+        """The most rows of it that are decoded at once."""
+        return self.n_rows if self.load_pieces is None else min(self.n_rows, PIECE_ROWS)
 
 
 def load_unit(unit: Unit, columns: list[str]) -> Any:
     """Return the given columns of a unit as a table."""
     if not unit.stored:
         return unit.load(columns)
-    failure: OSError | None = None
+    table = _decoded(unit, lambda: unit.load(columns))
+    if table.num_rows != unit.n_rows:
+        raise ValueError(_damaged(unit, f"it holds {table.num_rows} rows"))
+    return table
+
+
+def load_pieces(unit: Unit, columns: list[str]) -> Iterator[Any]:
+    """Yield the given columns of a unit as tables of ``PIECE_ROWS`` rows: their text is read then.
+
+    What is decoded whole is cut, so that no more of its text is read at once.
+    """
+    if unit.load_pieces is None:
+        table = load_unit(unit, columns)
+        for start in range(0, max(unit.n_rows, 1), PIECE_ROWS):
+            yield table.slice(start, PIECE_ROWS)
+        return
+    pieces, rows = unit.load_pieces(columns), 0
+    while (piece := _decoded(unit, lambda: next(pieces, None))) is not None:
+        rows += piece.num_rows
+        yield piece
+    if rows != unit.n_rows:
+        raise ValueError(_damaged(unit, f"it holds {rows} rows"))
+
+
+def _damaged(unit: Unit, how: str = "") -> str:
     what = f"its row group of {unit.n_rows} rows from row {unit.first_row} on is damaged"
-    with decoding(f"{unit.file} cannot be read: {what}", ". Write the file again."):
+    message = f"{unit.file} cannot be read: {what}"
+    return f"{message}: {how}. Write the file again." if how else message
+
+
+def _decoded(unit: Unit, load: Callable[[], Any]) -> Any:
+    """Return a table of a unit, or None; what is wrong with its file is said of that."""
+    failure: OSError | None = None
+    with decoding(_damaged(unit), ". Write the file again."):
         try:
-            table = unit.load(columns)
-            table.validate()
-            if table.num_rows != unit.n_rows:
-                raise ValueError(f"it holds {table.num_rows} rows")
+            table = load()
+            if table is not None:
+                table.validate()
             return table
         except OSError as error:
             failure = error
@@ -197,7 +239,7 @@ class ArrowSource(DataSource):
         self.dtype = np.dtype(np.float32 if kinds == {"float"} else np.float64)
         self._known: tuple[ColumnType, ...] | None = None
         self._words: dict[int, Words] = {}  # of the units that were read
-        largest = max((unit.n_rows for unit in units if not unit.resident), default=0)
+        largest = max((unit.rows_at_once for unit in units if not unit.resident), default=0)
         row_bytes = self.dtype.itemsize * self.n_features + 8 * self.has_weights
         texts = [name for name in self.names if is_arrow_text(schema.field(name).type)]
         row_bytes += TEXT_CELL_BYTES * len(texts)
@@ -219,9 +261,10 @@ class ArrowSource(DataSource):
         if not is_arrow_text(self._schema.field(name).type):
             return infer_type(arrow_column(self._schema.empty_table().column(name)))
         evidence = WordEvidence()
-        for unit in self._units:
+        pieces = (piece for unit in self._units for piece in load_pieces(unit, [name]))
+        for piece in pieces:
             with self._decoding(name):
-                column = arrow_column(intact_column(load_unit(unit, [name]), name))
+                column = arrow_column(intact_column(piece, name))
             if column.kind == CATEGORY:  # a dictionary
                 return ColumnType(CATEGORY)
             evidence.add(column.words)
@@ -282,24 +325,29 @@ class ArrowSource(DataSource):
         import pyarrow as pa
 
         columns = self._columns()
-        loaded, begin, end = None, 0, 0  # the current unit, and the rows that it covers
-        units = iter(self._units)
+        loaded, begin, end = None, 0, 0  # the current piece, and the rows that it covers
+        units, pieces = iter(self._units), iter(())
         for first, last in spans:
             start, stop = first + self._skipped, last + self._skipped
-            slices = []
+            slices: list[Any] = []
             while start < stop:
                 while end <= start:
-                    unit = next(units)
-                    begin, end = end, end + unit.n_rows
-                    loaded = None  # free one unit before the next is decoded
+                    loaded = None  # free one piece before the next is decoded
                     release_unused()
-                    loaded = self._load(unit, columns) if end > start else None
+                    loaded = next(pieces, None)
+                    begin = end
+                    if loaded is not None:
+                        end += loaded.num_rows
+                    elif end + (unit := next(units)).n_rows > start:
+                        pieces = self._load(unit, columns)
+                    else:
+                        end += unit.n_rows
                 assert loaded is not None
                 upto = min(stop, end)
                 slices.append(loaded.slice(start - begin, upto - start))
                 start = upto
             yield pa.concat_tables(slices)
-        del loaded
+        del loaded, pieces
         release_unused()
 
     def rows(self, part: Any) -> FloatArray:
@@ -313,11 +361,17 @@ class ArrowSource(DataSource):
         """Return the words of all levels that were read so far."""
         return dict(self._words)
 
-    def _load(self, unit: Unit, columns: list[str]) -> Any:
-        """Load a unit; columns that are not plain numbers are read, once for all its parts."""
+    def _load(self, unit: Unit, columns: list[str]) -> Iterator[Any]:
+        """Yield the pieces of a unit, as they are read."""
+        pieces = load_pieces(unit, columns)
+        while (piece := next(pieces, None)) is not None:
+            yield self._read(piece)
+            del piece  # before the next one is decoded
+
+    def _read(self, table: Any) -> Any:
+        """Return a table whose columns that are not plain numbers are read, for all its parts."""
         import pyarrow as pa
 
-        table = load_unit(unit, columns)
         for j, column in enumerate(self.types or ()):
             if column == PLAIN_NUMBER:
                 continue

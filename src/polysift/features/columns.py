@@ -215,10 +215,11 @@ def column_facts(columns: TableColumns, levels: Mapping[int, LevelCounts]) -> li
             order = np.argsort(-found.weights, kind="stable")[:SHOWN_LEVELS]
             shares = found.weights[order] / max(float(found.weights.sum()), 1e-300)
             fact["levels"] = round(found.distinct)
+            words = found.words
             fact["frequent"] = [
-                [found.words[i], share]
+                [words[i], share]
                 for i, share in zip(order.tolist(), shares.tolist(), strict=True)
-                if found.words
+                if words
             ]
         facts.append(fact)
     return facts

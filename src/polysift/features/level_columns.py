@@ -201,7 +201,7 @@ def one_hot_column(column: int, found: LevelCounts, whole: bool, scale: float) -
     spread = 1.0 - float(p @ p)
     R = len(p)
     if R < 2 or spread <= 0.0:
-        return LevelColumn(column, found.levels, list(found.words), codes, np.zeros((R + 1, 0)))
+        return LevelColumn(column, found.levels, found.words, codes, np.zeros((R + 1, 0)))
     Z = (np.eye(R) - p) / np.sqrt(spread)
     if R == 2:  # the same inner products in one coordinate
         Z = np.array([[p[1]], [-p[0]]]) / np.sqrt(p[0] * p[1])
@@ -209,7 +209,7 @@ def one_hot_column(column: int, found: LevelCounts, whole: bool, scale: float) -
     Z *= np.sqrt(np.minimum(1.0, MAX_SELF_KERNEL / np.maximum(own, 1e-300)))[:, np.newaxis]
     table = np.zeros((R + 1, Z.shape[1]))
     table[:-1] = scale * Z
-    return LevelColumn(column, found.levels, list(found.words), codes, table)
+    return LevelColumn(column, found.levels, found.words, codes, table)
 
 
 def hashed_column(column: int, found: LevelCounts, buckets: int, scale: float) -> LevelColumn:
@@ -267,7 +267,7 @@ def target_column(
         return factor * np.clip(z, -np.sqrt(MAX_SELF_KERNEL), np.sqrt(MAX_SELF_KERNEL))
 
     zero = np.zeros((1, K))
-    words = list(found.words)
+    words = found.words
     end = LevelColumn(
         column, levels, words, np.arange(L), np.concatenate([coordinates(plain), zero])
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polysift.data.kinds import MAX_COUNTED_LEVELS, Words
+from polysift.data.kinds import MAX_COUNTED_LEVELS, Words, kept_words
 from polysift.features.centers import mix
 from polysift.runtime.types import BoolArray, FloatArray, IntArray
 
@@ -39,8 +39,8 @@ class LevelCounts:
         The weight of the rows of each.
     rows : ndarray of shape (L,)
         The number of rows of each.
-    words : tuple of str
-        The words of the levels; empty where they are not asked for.
+    named : mapping of float to str, or None
+        The words of these levels, and perhaps of others; None where they are not asked for.
     complete : bool
         Whether these are all levels of the column.
     present : float
@@ -50,7 +50,7 @@ class LevelCounts:
     levels: FloatArray
     weights: FloatArray
     rows: IntArray
-    words: tuple[str, ...] = ()
+    named: Words | None = None
     complete: bool = True
     present: float = 0.0
 
@@ -60,6 +60,13 @@ class LevelCounts:
         if self.complete:
             return float(len(self.levels))
         return (len(self.levels) - 1) / (self.levels[-1] / LEVELS_IN_HASH)
+
+    @property
+    def words(self) -> list[str]:
+        """The words of the levels; empty where they are not asked for."""
+        if self.named is None:
+            return []
+        return [self.named.get(level, "") for level in self.levels.tolist()]
 
     def counts(self, whole: bool) -> FloatArray:
         """Return how often each level occurs: by weight, if weights are multiplicities."""
@@ -77,16 +84,17 @@ class LevelCounts:
     def merge(self, other: LevelCounts) -> LevelCounts:
         """Return the levels of both parts together."""
         joined = np.concatenate([self.levels, other.levels])
-        levels, first, at = np.unique(joined, return_index=True, return_inverse=True)
+        levels, at = np.unique(joined, return_inverse=True)
         weights = np.zeros(len(levels))
         rows = np.zeros(len(levels), dtype=np.int64)
         for part, where in ((self, at[: len(self.levels)]), (other, at[len(self.levels) :])):
             weights[where] += part.weights
             rows[where] += part.rows
-        both = self.words + other.words
-        words = tuple(both[i] for i in first) if both else ()
+        named = self.named
+        if named is not None and other.named is not None and named is not other.named:
+            named = kept_words(named, other.named)
         complete, present = self.complete and other.complete, self.present + other.present
-        return LevelCounts(levels, weights, rows, words, complete, present).capped()
+        return LevelCounts(levels, weights, rows, named, complete, present).capped()
 
     def capped(self) -> LevelCounts:
         """Return the first levels, no more than are counted."""
@@ -94,7 +102,7 @@ class LevelCounts:
         if len(self.levels) <= cap:
             return self
         first = LevelCounts(self.levels[:cap], self.weights[:cap], self.rows[:cap])
-        return replace(first, words=self.words[:cap], complete=False, present=self.present)
+        return replace(first, named=self.named, complete=False, present=self.present)
 
 
 def count_levels(
@@ -111,13 +119,7 @@ def count_levels(
         levels, at = np.unique(values[present], return_inverse=True)
         rows = np.bincount(at.reshape(-1), minlength=len(levels))
         totals = np.bincount(at.reshape(-1), w, len(levels))
-    return _named(LevelCounts(levels, totals, rows, present=total).capped(), words)
-
-
-def _named(counted: LevelCounts, words: Words | None) -> LevelCounts:
-    if words is None:
-        return counted
-    return replace(counted, words=tuple(words.get(v, "") for v in counted.levels.tolist()))
+    return LevelCounts(levels, totals, rows, words, present=total).capped()
 
 
 @dataclass(frozen=True)

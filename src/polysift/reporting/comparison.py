@@ -252,7 +252,8 @@ def _compared(j: int, name: str, known: _Known, counts: _Counts) -> ColumnDrift:
         unseen = found.present / counts.weight
         order = np.argsort(-found.weights, kind="stable")[:SHOWN_WORDS]
         shares = found.weights[order] / counts.weight
-        words = [(found.words[i], p) for i, p in zip(order, shares.tolist(), strict=True)]
+        of_levels = found.words
+        words = [(of_levels[i], p) for i, p in zip(order, shares.tolist(), strict=True)]
     column = ColumnDrift(
         name=name,
         kind=kind,
