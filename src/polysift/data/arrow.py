@@ -22,6 +22,7 @@ from polysift.data.words import (
     AmbiguousWordError,
     UnreadableWordError,
     WordEvidence,
+    ambiguity_remedy,
     reading_notes,
 )
 from polysift.runtime.parallel import Span, block_spans
@@ -391,7 +392,8 @@ class ArrowSource(DataSource):
         try:
             return column_values(found, column)
         except UnreadableWordError as error:
-            remedy = "Convert the column" if isinstance(error, AmbiguousWordError) else "Correct it"
+            ambiguous = isinstance(error, AmbiguousWordError)
+            remedy = ambiguity_remedy(repr(name)) if ambiguous else "Correct it"
             raise ValueError(
                 f"Column {name!r} of {self.origin} holds {error}. {remedy}, or pass "
                 f"columns={{{name!r}: 'category'}} to read it as words."

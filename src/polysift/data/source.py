@@ -20,6 +20,7 @@ from polysift.data.kinds import (
     PLAIN_NUMBER,
     ColumnType,
     Words,
+    asked_type,
     levels_of_numbers,
 )
 from polysift.runtime.parallel import Span, block_spans, shard_spans
@@ -149,7 +150,7 @@ class DataSource(ABC):
 
     def asked(self, kinds: Mapping[int, str]) -> DataSource:
         """Return this source with the kinds that a user asks for, by the number of the column."""
-        return self.retyped({column: ColumnType(kind, True) for column, kind in kinds.items()})
+        return self.retyped({column: asked_type(kind) for column, kind in kinds.items()})
 
     def retyped(self, changes: Mapping[int, ColumnType]) -> DataSource:
         """Return this source with other types of some columns, by the number of the column."""

@@ -77,9 +77,14 @@ class TableColumns:
         return [j for j, kind in enumerate(self.kinds) if kind not in LEFT_OUT]
 
     @property
+    def written(self) -> bool:
+        """Whether numbers in use are read from text, in a way that a model must know."""
+        return any(self.types[j].reading for j in self.used)
+
+    @property
     def all_plain(self) -> bool:
-        """Whether all columns are numbers, none of them missing or left out."""
-        return self.plain and len(self.used) == len(self.kinds)
+        """Whether all columns are numbers as they are, none of them missing or left out."""
+        return self.plain and len(self.used) == len(self.kinds) and not self.written
 
     @property
     def to_encode(self) -> tuple[int, ...]:

@@ -104,15 +104,17 @@ class LevelColumn:
     def words_to_onnx(self, graph: OnnxGraph, words: str) -> str:
         """Add the nodes that read words as rows of the table, float64; NaN for a missing word.
 
-        A truth value has a key for each of its spellings. White space around a missing word, which
-        ``data.kinds.is_missing`` takes off, has none.
+        A truth value has a key for each of its spellings, and a missing word one for up to two
+        blanks on either side: ONNX cannot take off white space, as ``data.kinds.is_missing`` does.
         """
         if self.buckets:
             raise ValueError(
                 f"Column {self.column} cannot be exported: its levels are hashed, and ONNX has no "
                 "such hash. Fit a classifier, whose labels stand for the levels."
             )
-        rows = dict.fromkeys(sorted(MISSING_WORDS), np.nan)
+        blanks = [" " * count for count in range(3)]
+        padded = (f"{a}{word}{b}" for word in sorted(MISSING_WORDS) for a in blanks for b in blanks)
+        rows = dict.fromkeys(padded, np.nan)
         for word, code in zip(self.words, self.codes.tolist(), strict=True):
             rows |= dict.fromkeys(spellings(word), float(code))
         found = graph.op(

@@ -236,7 +236,7 @@ def columns_of(
             found = survey_as_table()
             found.digests = digests
     numbers = found.statistics
-    if table or not set(columns.kinds) & {*LEFT_OUT} <= {CONSTANT}:
+    if table or columns.written or not set(columns.kinds) & {*LEFT_OUT} <= {CONSTANT}:
         found = replace(restricted(found, columns), columns=columns)
     return Surveyed(found, columns, numbers, table)
 
