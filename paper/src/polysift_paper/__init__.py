@@ -4,4 +4,4 @@
 its competitors as scikit-learn classifiers; ``app`` is the command ``polysift reproduce``.
 """
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.2.0"

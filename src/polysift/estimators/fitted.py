@@ -65,7 +65,8 @@ def set_fitted_attributes(model: Any, trained: Trained, seed: int) -> None:
     if trained.calibration is None and gives_probabilities(model):
         K = trained.result.u.shape[1]
         made["calibrator_"] = SigmoidCalibrator(np.ones(K), np.zeros(K)).to_dict()
-    for name in ("calibrator_", "calibration_report_", "selection_"):  # of an earlier fit
+    # What is left of an earlier fit:
+    for name in ("calibrator_", "calibration_report_", "selection_", "partial_sums_"):
         model.__dict__.pop(name, None)
     for name, value in made.items():
         setattr(model, name, value)
@@ -84,6 +85,7 @@ def fitted_attributes(trained: Trained) -> dict[str, Any]:
         "status_message_": result.status.value,
         "history_": result.history,
         "kernel_": "spline" if trained.feature_map.kernel.ranks else "polynomial",
+        "solver_": result.solver,
         "gram_": "exact" if result.products is None else "sampled",
         "n_products_": result.products or 0,
     }
@@ -148,12 +150,11 @@ def scores_by_shard(
 
 
 def is_calibrated(estimator: Any) -> bool:
-    """Return whether there are probabilities, else raise the error that ``available_if`` expects.
-
-    They come by calibration, or with the loss.
-    """
+    """Return True if there are probabilities, by calibration or with the loss; else raise."""
     if estimator.calibration is None and not gives_probabilities(estimator):
-        hint = ', or loss="logistic",' if hasattr(estimator, "loss") else ","
+        hint = ","
+        if hasattr(estimator, "loss"):
+            hint = ', or loss="logistic" with a solver other than "paper",'
         raise AttributeError(
             f"{type(estimator).__name__} has predict_proba only with calibration: set "
             f'calibration="sigmoid" or "isotonic"{hint} and fit.'
@@ -205,14 +206,18 @@ def map_params(model: Any) -> dict[str, Any]:
     return params | {"centers": model.centers if given is None else f"given ({given})"}
 
 
-def check_warm_start(model: Any, classes: Any) -> None:
-    """Raise if a warm start is impossible: if the feature map or the classes have changed."""
+def check_warm_start(model: Any, classes: Any, by: str = "warm_start=True") -> None:
+    """Raise if a warm start is impossible: if the feature map or the classes have changed.
+
+    ``by`` is what asks for it.
+    """
+    anew = "Set warm_start=False" if by == "warm_start=True" else "Clone the model"
     current = map_params(model) | {"classes": list(classes)}
     for name, before in (model._map_params | {"classes": list(model.classes_)}).items():
         if current[name] != before:
             raise ValueError(
-                f"warm_start=True goes on with {name}={before!r}, but now {name} is "
-                f"{current[name]!r}. Set warm_start=False to start anew."
+                f"{by} goes on with {name}={before!r}, but now {name} is "
+                f"{current[name]!r}. {anew} to start anew."
             )
 
 

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from polysift.data.inputs import rows_source
+from polysift.estimators.conventions import PolysiftEstimator
 from polysift.estimators.fitted import feature_map_of
 from polysift.estimators.prediction import feature_matrix
 from polysift.features.feature_map import (
@@ -24,7 +25,9 @@ from polysift.runtime.types import FloatArray
 from polysift.training.preparation import as_table, columns_of
 
 
-class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PolynomialKernelMap(
+    PolysiftEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Map rows x to the polynomial kernel features ``(1 + x.c_j)^s`` of n centers ``c_j``.
 
     Parameters
@@ -35,7 +38,7 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         The number of centers n; "auto" is min(C(s+d, s), 1000), or all rows of given centers.
     centers : {"auto", "uniform", "first", "random"} or array of shape (n, d), default="auto"
         How the centers are chosen; see :class:`FPCClassifier`.
-    scaler : {"minmax", "standard", "quantile", None}, default="minmax"
+    scaler : {"minmax", "symmetric", "standard", "quantile", None}, default="minmax"
         How the columns are scaled first; see :class:`FPCClassifier`.
     n_jobs : int, default=None
         The number of threads; None is all cores that this process may use.
@@ -170,9 +173,5 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

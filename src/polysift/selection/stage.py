@@ -185,7 +185,8 @@ class Stage:
             keep_features=any(job.settings(c).many_sweeps for c in candidates),
         )
         rows, n = context.source.n_rows, self._map.n_centers
-        execution = with_loops(execution, rows, n, MAX_COUNTED_PASSES)
+        columns = context.source.n_features
+        execution = with_loops(execution, rows, n, MAX_COUNTED_PASSES, columns)
         name, seconds = f"{self._name}-{number}", context.fit.monitor.seconds
         bytes_per_candidate = 8 * context.source.n_rows * data.n_columns
         with context.fit.executing(execution) as fit:
@@ -287,7 +288,10 @@ def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> 
     execution = job.backend.fit_in(
         job.memory_limit, shape, job.threads, keep_features=settings.many_sweeps
     )
-    execution = with_loops(execution, context.source.n_rows, n, params["max_iter"])
+    source = context.source
+    execution = with_loops(
+        execution, source.n_rows, n, params["max_iter"], columns=source.n_features
+    )
     key = "-".join(str(params[name]) for name in sorted(params))
     with context.fit.executing(execution) as fit:
         result, scores = solve(

@@ -100,6 +100,7 @@ def prepare(
     questions: Callable[[bool], Questions],
     class_weight: Any,
     context: FitContext,
+    classes: Any = None,
 ) -> Prepared:
     """Survey the rows, encode their labels, and find what the columns are.
 
@@ -115,6 +116,8 @@ def prepare(
         The weights of the classes.
     context : FitContext
         The backend, threads and progress.
+    classes : ndarray, optional
+        All classes, where the rows are a batch of more.
     """
     asked = questions(as_table(source, spec))
     in_part = 0.0 < asked.sampled < 1.0
@@ -125,7 +128,7 @@ def prepare(
     )
     found = context.backend.survey(source, first, context.pool, context.monitor)
     parts, found.labels = found.labels, []
-    encoding = find_encoding(parts, class_weight, source.target)
+    encoding = find_encoding(parts, class_weight, source.target, classes)
     sample, found.sample = labelled_sample(found.sample, encoding), []
     to_try = None if sample is None else sample.share(asked.sampled, asked.seed)
     if in_part and to_try is not None and _repeats(to_try, asked.sampled, source.n_rows):
