@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from polysift import open_data
-from polysift.data import arrow, parquet
+from polysift.data import arrow_units, parquet
 from problems import optional
 
 pa, pq = optional("pyarrow"), optional("pyarrow.parquet")
@@ -19,7 +19,7 @@ M, PIECE = 5_000, 512
 
 @pytest.fixture
 def small_pieces(monkeypatch):
-    for module in (arrow, parquet):
+    for module in (arrow_units, parquet):
         monkeypatch.setattr(module, "PIECE_ROWS", PIECE)
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from polysift.data.arrow import ArrowSource, Unit, intact_column, load_pyarrow, table_units
+from polysift.data.arrow import ArrowSource, load_pyarrow
+from polysift.data.arrow_units import Unit, intact_column, table_units
 from polysift.data.checks import decoding
 from polysift.data.columns import resolve_names, resolve_types
 from polysift.data.formats import OpenOptions

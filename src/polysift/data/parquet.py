@@ -8,8 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from polysift.data.arrow import PIECE_ROWS, Unit, load_pyarrow
+from polysift.data.arrow import load_pyarrow
 from polysift.data.arrow_files import columns_of_schema, joined_source
+from polysift.data.arrow_units import PIECE_ROWS, Unit
 from polysift.data.checks import decoding
 from polysift.data.formats import OpenOptions
 from polysift.data.locations import FoundFiles

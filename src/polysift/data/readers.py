@@ -9,8 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from polysift.data.arrow import load_pyarrow, table_units
+from polysift.data.arrow import load_pyarrow
 from polysift.data.arrow_files import arrow_source
+from polysift.data.arrow_units import table_units
 from polysift.data.columns import Column, Roles, resolve_types
 from polysift.data.databases import is_database, open_database
 from polysift.data.formats import FORMATS, PARQUET, OpenOptions, format_by_ending

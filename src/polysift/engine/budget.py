@@ -36,12 +36,9 @@ def free_memory() -> int:
     """Return the bytes that this process may still allocate, within its container's limit."""
     free = _available()
     for folder in _control_groups():
-        for limit, used in (
-            ("memory.max", "memory.current"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-        ):
+        for names in (("max", "current"), ("limit_in_bytes", "usage_in_bytes")):
             try:
-                allowed, in_use = (int(_read(f"{folder}/{name}")) for name in (limit, used))
+                allowed, in_use = (int(_read(f"{folder}/memory.{name}")) for name in names)
             except (OSError, ValueError):  # no such file, or "max"
                 continue
             free = min(free, allowed - in_use)
@@ -320,9 +317,8 @@ def _square_bytes(shape: Shape) -> int:
 def _survey_bytes(shape: Shape, execution: Execution, waiting: int) -> int:
     """Return what the survey holds: labels, candidate centers, blocks of rows, sketches."""
     d = shape.features
-    survey = 4 * shape.rows + waiting * 8 * shape.centers * d
+    survey = (4 + shape.level_bytes) * shape.rows + waiting * 8 * shape.centers * d
     survey += 16 * shape.rows * (shape.weighted + shape.calibrated)  # weights, hashes, twice
-    survey += shape.level_bytes * shape.rows
     survey += execution.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
     if shape.quantiles:
         survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)
