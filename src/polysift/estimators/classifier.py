@@ -22,6 +22,7 @@ from polysift.estimators.batches import (
     sums_of,
 )
 from polysift.estimators.conventions import PolysiftEstimator, available_when
+from polysift.estimators.devices import Device, device_of
 from polysift.estimators.fitted import (
     FRAMES,
     CallbackHook,
@@ -536,9 +537,11 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         Returns
         -------
         ndarray of shape (m,) or (m, n_classes)
-            For two classes, the score of ``classes_[1]``; else one score per class.
+            For two classes, the score of ``classes_[1]``; else one score per class. With
+            scikit-learn's ``array_api_dispatch`` scores, classes and probabilities are arrays of
+            the library and on the device of X.
         """
-        values = self._scores(X)
+        values, _ = self._scores(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> Any:
@@ -554,8 +557,10 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         ndarray of shape (m,)
             The classes.
         """
-        codes = predicted_codes(self._scores(X))
-        return self.classes_[codes]
+        scores, device = self._scores(X)
+        if device is not None:
+            return device.labels(scores, self.classes_)
+        return self.classes_[predicted_codes(scores)]
 
     @available_when(is_calibrated)
     def predict_proba(self, X: Any) -> FloatArray:
@@ -577,7 +582,10 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
             The probabilities, in the order of ``classes_``.
         """
         check_is_fitted(self)
-        return calibrator_of(self).probabilities(self._scores(X))
+        scores, device = self._scores(X)
+        if device is not None:
+            return device.probabilities(scores, calibrator_of(self))
+        return calibrator_of(self).probabilities(scores)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on rows and their labels.
@@ -654,9 +662,13 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
             safe_csv=safe_csv,
         )
 
-    def _scores(self, X: Any) -> FloatArray:
+    def _scores(self, X: Any) -> tuple[FloatArray, Device | None]:
+        """Return the scores of rows, (rows, K), and where they lie if not in NumPy."""
         if "coef_" not in vars(self):
             check_is_fitted(self)
+        device = device_of(self, X)
+        if device is not None and device.usable:
+            return device.scores(self.coef_), device
         source = rows_source(self, X, reset=False)
         out = np.empty((source.n_rows, len(self.coef_)))
 
@@ -665,7 +677,7 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
 
         for _ in scores_by_shard(self, source, fill):
             pass
-        return out
+        return (out, None) if device is None else (device.moved(out), device)
 
     def _warm_start(self, classes: Any, by: str = "warm_start=True") -> WarmStart:
         check_warm_start(self, classes, by)

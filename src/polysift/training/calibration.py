@@ -93,11 +93,15 @@ class IsotonicCalibrator(Calibrator):
     def positive(self, scores: FloatArray) -> FloatArray:
         """Return the probability of each column's class against the rest."""
         p = np.empty(scores.shape)
-        ends = np.cumsum(self.counts)
-        for k, (start, end) in enumerate(zip(ends - self.counts, ends, strict=True)):
-            knots = self.thresholds[start:end], self.values[start:end]
+        for k, knots in enumerate(self.knots()):
             p[:, k] = np.interp(scores[:, k], *knots)
         return np.minimum(p, 1.0, out=p)  # rounding may lift p past its knots, and 1 - p below 0
+
+    def knots(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Return the knots of each column."""
+        ends = np.cumsum(self.counts)[:-1]
+        parts = (np.split(side, ends) for side in (self.thresholds, self.values))
+        return list(zip(*parts, strict=True))
 
 
 def calibrator_from_dict(fields: dict[str, Any]) -> Calibrator:
