@@ -195,8 +195,10 @@ class ArrowSource(DataSource):
         import pyarrow as pa
 
         columns = self._columns()
-        loaded, begin, end = None, 0, 0  # the current piece, and the rows that it covers
-        units, pieces = iter(self._units), iter(())
+        loaded: Any = None  # the current piece
+        begin = end = 0  # the rows that it covers
+        pieces: Iterator[Any] = iter(())
+        units = iter(self._units)
         for first, last in spans:
             start, stop = first + self._skipped, last + self._skipped
             slices: list[Any] = []
