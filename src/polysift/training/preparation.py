@@ -101,6 +101,8 @@ def prepare(
     class_weight: Any,
     context: FitContext,
     classes: Any = None,
+    *,
+    resample: bool = True,
 ) -> Prepared:
     """Survey the rows, encode their labels, and find what the columns are.
 
@@ -118,20 +120,23 @@ def prepare(
         The backend, threads and progress.
     classes : ndarray, optional
         All classes, where the rows are a batch of more.
+    resample : bool
+        Whether a sample by position is taken beside the one by content, should too few rows of
+        that differ.
     """
     asked = questions(as_table(source, spec))
-    in_part = 0.0 < asked.sampled < 1.0
+    resample = resample and 0.0 < asked.sampled < 1.0
     first = replace(
         asked,
         sampled=max(asked.sampled, sampled_share(source)),
-        sampled_at=asked.sampled if in_part else 0.0,
+        sampled_at=asked.sampled if resample else 0.0,
     )
     found = context.backend.survey(source, first, context.pool, context.monitor)
     parts, found.labels = found.labels, []
     encoding = find_encoding(parts, class_weight, source.target, classes)
     sample, found.sample = labelled_sample(found.sample, encoding), []
     to_try = None if sample is None else sample.share(asked.sampled, asked.seed)
-    if in_part and to_try is not None and _repeats(to_try, asked.sampled, source.n_rows):
+    if resample and to_try is not None and _repeats(to_try, asked.sampled, source.n_rows):
         to_try = labelled_sample(found.sample_at, encoding)
     found.sample_at = []
     digests = tuple(_joined(words) for words in zip(*(part.digests for part in parts), strict=True))
