@@ -33,6 +33,8 @@ NEEDS = {
     "howto/probabilities.md": ("matplotlib",),
     "howto/imbalance.md": ("typer",),
     "howto/onnx.md": ("onnxruntime", "pandas", "skl2onnx", "typer"),
+    "howto/model-card.md": ("skops", "pandas", "matplotlib"),
+    "howto/mlflow.md": ("mlflow", "skops", "pandas", "matplotlib"),
     "howto/ray.md": ("ray", "pyarrow", "typer"),
     "howto/resume.md": ("pyarrow", "typer"),
     "tutorial.md": ("pandas", "pyarrow", "typer", "matplotlib"),

@@ -37,6 +37,7 @@ from polysift.estimators.fitted import (
     streamed_accuracy,
     with_callbacks,
 )
+from polysift.estimators.headline import ShowsHeadline
 from polysift.estimators.prediction_files import Predictor, check_predictions, write_predictions
 from polysift.features.feature_map import DEFAULT_MAX_LEVELS
 from polysift.runtime.parallel import Span, usable_jobs
@@ -73,7 +74,9 @@ iterations at most and tol = 5e-4. The degree, for which the paper has a search,
 """
 
 
-class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class FPCClassifier(
+    ShowsHeadline, PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, BaseEstimator
+):
     """Fast polynomial kernel classification (FPC).
 
     The score of a row x is ``sum_j u_j (1 + k(x, c_j))^s`` with n centers ``c_j`` and k a sum over
@@ -235,6 +238,16 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         of the columns), "gcv" (the estimated error, relative to that of a score of zero; None if
         the features overflow) and "degrees_of_freedom"; "best", the number of the one that was
         taken; "rows" and "centers", the size of the sample; "column_weights".
+    held_out_ : dict
+        How good the model is on rows that it has not seen: "method", which is "out of fold" with
+        ``calibration``, and else "leave-one-out": then the rows are training rows, and their scores
+        those of the least-squares start of the solver without the row, which is known exactly.
+        "figures", by name a list of the value and the ends of its interval of confidence (95 %):
+        "accuracy", "balanced_accuracy", "roc_auc", "average_precision" (of the rarer of two
+        classes, whose position is "rare_class"), and with probabilities "log_loss" and
+        "brier_score"; "training", the figures of the same rows where the model has seen them;
+        "rows", "confusion", "roc" and "reliability". Not there after a warm start, nor for solvers
+        that go to a minimum, unless with ``calibration``.
     n_iter_ : int
         The number of iterations.
     status_ : str

@@ -65,8 +65,8 @@ def set_fitted_attributes(model: Any, trained: Trained, seed: int) -> None:
     if trained.calibration is None and gives_probabilities(model):
         K = trained.result.u.shape[1]
         made["calibrator_"] = SigmoidCalibrator(np.ones(K), np.zeros(K)).to_dict()
-    # What is left of an earlier fit:
-    for name in ("calibrator_", "calibration_report_", "selection_", "partial_sums_"):
+    earlier = ("calibrator_", "calibration_report_", "selection_", "held_out_", "partial_sums_")
+    for name in earlier:
         model.__dict__.pop(name, None)
     for name, value in made.items():
         setattr(model, name, value)
@@ -96,6 +96,8 @@ def fitted_attributes(trained: Trained) -> dict[str, Any]:
         made["unseen_shares_"] = trained.columns.unseen
     if trained.selection is not None:
         made["selection_"] = trained.selection
+    if trained.held_out is not None:
+        made["held_out_"] = trained.held_out
     if trained.calibration is not None:
         made["calibrator_"] = trained.calibration.calibrator.to_dict()
         made["calibration_report_"] = trained.calibration.report

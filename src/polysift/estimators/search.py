@@ -25,6 +25,7 @@ from polysift.estimators.fitted import (
     set_fitted_attributes,
     with_callbacks,
 )
+from polysift.estimators.headline import ShowsHeadline
 from polysift.features.feature_map import DEFAULT_MAX_LEVELS
 from polysift.runtime.types import FloatArray
 from polysift.selection.candidates import Row, SearchResult, choose, cv_results
@@ -90,7 +91,9 @@ class _StageHook:
         return self._tasks.end_part(lambda: _outcome(self._search, rows, best, classes))
 
 
-class FPCClassifierCV(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class FPCClassifierCV(
+    ShowsHeadline, PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, BaseEstimator
+):
     """``FPCClassifier`` with its parameters chosen by cross-validation.
 
     The candidates are all combinations of scalers, degrees, numbers of centers, ratios rho,

@@ -249,10 +249,21 @@ def _stratified(codes: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A calibrator, and the quality of cross-fitted probabilities of its kind (see ``assess``)."""
+    """A calibrator, and the cross-fitted probabilities of its kind with their quality.
+
+    Attributes
+    ----------
+    calibrator : Calibrator
+        The calibrator of all rows.
+    report : dict
+        The quality of the probabilities (see ``assess``).
+    probabilities : ndarray of shape (m, n_classes)
+        The probabilities of each fold by a calibrator of the other folds.
+    """
 
     calibrator: Calibrator
     report: dict[str, Any]
+    probabilities: FloatArray
 
 
 def calibrate(
@@ -267,7 +278,7 @@ def calibrate(
     codes = np.where(folds >= 0, codes, -1)
     crossed = cross_fitted(kind, scores, codes, n_classes, weights, folds)
     calibrator = learn_calibrator(kind, scores, codes, n_classes, weights)
-    return Calibration(calibrator, assess(crossed, codes, weights))
+    return Calibration(calibrator, assess(crossed, codes, weights), crossed)
 
 
 def assess(

@@ -37,6 +37,7 @@ from polysift.solvers.subsample import Subsample
 from polysift.training.calibration import Calibration, calibrate
 from polysift.training.choice import MapChooser, auto_centers, enough_centers, sampled_rows
 from polysift.training.folds import Round
+from polysift.training.held_out import leave_one_out_facts, out_of_fold_facts
 from polysift.training.job import Job
 from polysift.training.plan import execution_for, plan, shape_of
 from polysift.training.preparation import Prepared, prepare
@@ -77,6 +78,8 @@ class Trained:
         Sentences on the columns.
     selection : dict or None
         How the feature map was chosen, as plain values, if it was.
+    held_out : dict or None
+        The figures on rows that were not seen, as plain values, where they are known.
     """
 
     feature_map: FeatureMap
@@ -88,6 +91,7 @@ class Trained:
     columns: TableColumns | None = None
     notes: tuple[str, ...] = ()
     selection: dict[str, Any] | None = None
+    held_out: dict[str, Any] | None = None
 
 
 def train(
@@ -145,7 +149,12 @@ def train(
                     point=point,
                     callback=follow,
                 )
-            calibration = None if folds is None else _calibrated(prepared, job, folds, scores)
+                calibration, held_out = None, None
+                if folds is not None:
+                    calibration = _calibrated(prepared, job, folds, scores)
+                    held_out = out_of_fold_facts(prepared, scores, calibration, result)
+                elif warm is None and point is None:
+                    held_out = leave_one_out_facts(prepared, feature_map, result, context)
         except OutOfTime as late:
             raise TimeoutError(_too_late(source, job, late)) from None
         except WorkersLostError as lost:
@@ -166,6 +175,7 @@ def train(
         prepared.columns,
         prepared.notes,
         mapped.selection,
+        held_out,
     )
 
 
@@ -216,9 +226,10 @@ def map_rows(
 def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) -> Prepared:
     """Survey the rows, within the memory of a fit with two classes."""
     gather = job.backend.gathers or job.calibration is not None
-    share = 0.0
-    if job.openings is not None and not warm:
+    share, choosing = 0.0, job.openings is not None
+    if not warm:
         _, n = job.spec.resolve(source.n_features)
+        n = n if choosing else 0  # then the sample serves only to score rows without themselves
         share = sampled_rows(source.n_rows, source.n_features, n) / source.n_rows
 
     def questions(table: bool) -> Questions:
@@ -228,7 +239,15 @@ def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) 
         return replace(asked, gather=gather, sampled=share, hashes=job.calibration is not None)
 
     with context.executing(_least_execution(source, job)) as surveying:
-        return prepare(source, job.spec, questions, job.class_weight, surveying, job.classes)
+        return prepare(
+            source,
+            job.spec,
+            questions,
+            job.class_weight,
+            surveying,
+            job.classes,
+            resample=choosing,
+        )
 
 
 def _with_open_centers(asked: Questions, job: Job, source: DataSource) -> Questions:
