@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from polysift.persistence.onnx_converters import (
         register_onnx_converters as register_onnx_converters,
     )
+    from polysift.reporting.compare import compare as compare
     from polysift.reporting.comparison import drift as drift
+    from polysift.reporting.comparison_result import Comparison as Comparison
     from polysift.reporting.drift import Drift as Drift
     from polysift.reporting.report import report as report
     from polysift.runtime.checkpoints import CheckpointError as CheckpointError
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CheckpointError": "runtime.checkpoints",
+    "Comparison": "reporting.comparison_result",
     "DataSource": "data.source",
     "Drift": "reporting.drift",
     "Explanation": "explanation.explanation",
@@ -47,6 +50,7 @@ _HOMES = {
     "PolynomialKernelMap": "estimators.transformer",
     "RayCluster": "cluster.ray_cluster",
     "WorkersLostError": "runtime.progress",
+    "compare": "reporting.compare",
     "degree_bound": "features.kernels",
     "drift": "reporting.comparison",
     "explain": "explanation.explain",
