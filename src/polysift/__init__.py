@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from polysift.persistence.onnx_converters import (
         register_onnx_converters as register_onnx_converters,
     )
+    from polysift.persistence.trusted import TRUSTED_TYPES as TRUSTED_TYPES
     from polysift.reporting.compare import compare as compare
     from polysift.reporting.comparison import drift as drift
     from polysift.reporting.comparison_result import Comparison as Comparison
@@ -49,6 +50,7 @@ _HOMES = {
     "PAPER": "estimators.classifier",
     "PolynomialKernelMap": "estimators.transformer",
     "RayCluster": "cluster.ray_cluster",
+    "TRUSTED_TYPES": "persistence.trusted",
     "WorkersLostError": "runtime.progress",
     "compare": "reporting.compare",
     "degree_bound": "features.kernels",
