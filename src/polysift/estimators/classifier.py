@@ -505,6 +505,7 @@ class FPCClassifier(
             set_fitted_attributes(self, trained, job.spec.seed)
         else:
             self.__dict__.update(merged(self, trained, anew=before is None))
+            self.__dict__.pop("held_out_", None)  # of a fit before
         set_sums(self, sums)
         warn_about(self, trained.result, 3)
         return self
