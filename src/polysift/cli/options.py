@@ -19,6 +19,7 @@ from polysift.cli.option_types import (
     items,
     memory,
     ratio_or_word,
+    threshold,
     values,
     whole_or_auto,
 )
@@ -265,6 +266,17 @@ class SolverOptions:
         Literal["sigmoid", "isotonic"] | None,
         option(MODEL, "How scores become probabilities.", "no probabilities"),
     ] = None
+    threshold: Annotated[
+        Any,
+        option(
+            MODEL,
+            "What classes are chosen for: accuracy, f1, balanced, or costs, a row for each class "
+            "and a column for each it may be taken for: 0,1;5,0.",
+            "the highest score",
+            parser=threshold,
+            metavar="WORD|COSTS",
+        ),
+    ] = None
     random_state: Annotated[
         int | None, option(MODEL, "Seed of the centers.", "drawn anew", "--seed", min=0)
     ] = None
@@ -384,23 +396,42 @@ class SearchOptions:
         ),
     ] = None
     scalers: Annotated[
-        Any, option(MODEL, "Scalers.", "minmax,quantile", parser=values, metavar="LIST")
+        Any, option(MODEL, "Scalers.", "auto", parser=values, metavar="LIST")
+    ] = None
+    kernels: Annotated[
+        Any, option(MODEL, "Kernels: polynomial,spline.", "auto", parser=values, metavar="LIST")
     ] = None
     rhos: Annotated[
-        Any, option(MODEL, "Ratios rho.", "none,1e-9,1e-6,1e-3", parser=values, metavar="LIST")
+        Any,
+        option(
+            MODEL, "Ratios rho: none,auto,1e-6.", "around auto", parser=values, metavar="LIST"
+        ),
     ] = None
     solvers: Annotated[
-        Any, option(MODEL, "Solvers.", "paper,converged", parser=values, metavar="LIST")
+        Any,
+        option(
+            MODEL, "Solvers: paper,lbfgs,converged,newton.", "auto", parser=values, metavar="LIST"
+        ),
+    ] = None
+    losses: Annotated[
+        Any,
+        option(
+            MODEL, "Losses: hinge,logistic,squared_hinge.", "auto", parser=values, metavar="LIST"
+        ),
     ] = None
     max_iter: Annotated[
         Any,
         option(
             MODEL,
-            "Iterations after which the converged solver is evaluated.",
-            "30,100,300",
+            "Iterations after which candidates are evaluated.",
+            "by the solver",
             parser=values,
             metavar="LIST",
         ),
+    ] = None
+    effort: Annotated[
+        Literal["normal", "high"] | None,
+        option(BUDGET, "How much is tried where nothing is given.", "normal"),
     ] = None
     cv: Annotated[
         Any,

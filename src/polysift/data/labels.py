@@ -11,7 +11,7 @@ result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import Any
 
@@ -126,6 +126,10 @@ class Encoding:
         own = _in_units(given, self.unit)
         own[given == 0] = 0.0
         return own
+
+    def weighing(self, class_weight: Any) -> Encoding:
+        """Return the encoding with other weights of the classes."""
+        return replace(self, factors=_factors(class_weight, self.counts, self.classes))
 
     def weights(self, own: FloatArray | None, codes: IntArray) -> FloatArray | None:
         """Return the weights of rows: their own, times those of their classes."""

@@ -176,7 +176,7 @@ def _add_outputs(
     scores = graph.in_blocks(names, length, add_scores, "column" if two else "score")
     if two:
         graph.op("Squeeze", scores, graph.constant("axis", np.array([1])), name="score")
-    onnx_graph.labelled(graph, "score", classes)
+    onnx_graph.labelled(graph, "score", classes, getattr(clf, "decision_thresholds_", None))
     which = f"The score of class {classes[1]!s}." if two else "One score per class."
     outputs = [
         Value("label", classes.dtype, (ROWS,), "The class of each row."),

@@ -95,8 +95,15 @@ def _standard_error(scores: FloatArray) -> float:
 
 
 def order_of(value: Any) -> float:
-    """Return the sort key of a value of a parameter; None comes first."""
-    return -np.inf if value is None else float(value)
+    """Return the sort key of a value of a parameter; None comes first, then "auto"."""
+    if value is None:
+        return -np.inf
+    return -1.0 if value == "auto" else float(value)
+
+
+def name_of(value: Any) -> str:
+    """Return a value of a parameter as text."""
+    return str(value) if value is None or isinstance(value, str) else number_text(value)
 
 
 class SearchCurveDisplay(Display):
@@ -314,13 +321,12 @@ class SearchCurveDisplay(Display):
         return np.array([positions[value] for value in values], dtype=float)
 
     def _named(self, value: Any) -> str:
-        return f"{self.param} {'None' if value is None else number_text(value)}"
+        return f"{self.param} {name_of(value)}"
 
     def _set_ticks(self) -> None:
         values = self._values()
         if self.param == "rho":  # neither None nor 0 has a position on a log scale
-            names = ["None" if value is None else number_text(value) for value in values]
-            self.ax_.set_xticks(range(len(values)), names)
+            self.ax_.set_xticks(range(len(values)), list(map(name_of, values)))
             self.ax_.set_xlim(-0.5, len(values) - 0.5)
             return
         ticks_at(self.ax_, values, may_be_log=self.param != "degree")

@@ -11,9 +11,8 @@ from sklearn.metrics import auc, roc_curve
 from polysift.data.inputs import training_source
 from polysift.data.labels import codes_among
 from polysift.data.source import DataSource
-from polysift.engine.sums import predicted_codes
 from polysift.estimators.classifier import FPCClassifier
-from polysift.estimators.fitted import scores_by_shard, stored_calibrator
+from polysift.estimators.fitted import decided_codes, scores_by_shard, stored_calibrator
 from polysift.features.survey import checked_labels, checked_weights
 from polysift.runtime.parallel import Span
 from polysift.runtime.types import FloatArray, IntArray
@@ -82,7 +81,7 @@ def evaluate(model: FPCClassifier, X: Any, y: Any = None, sample_weight: Any = N
     counts = np.ones(len(codes)) if weights is None else weights
     if not counts.any():
         raise ValueError("All weights are zero: there are no rows to evaluate on.")
-    predicted = predicted_codes(scores)
+    predicted = decided_codes(model, scores)
     n_classes, known = len(model.classes_), codes >= 0
     cells = codes[known] * n_classes + predicted[known]
     confusion = np.bincount(cells, counts[known], n_classes**2).reshape(n_classes, n_classes)

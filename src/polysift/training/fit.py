@@ -22,7 +22,7 @@ from polysift.features.survey import Questions
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
-from polysift.runtime.types import FloatArray
+from polysift.runtime.types import FloatArray, IntArray
 from polysift.solvers.conjugate_gradients import SampledGram
 from polysift.solvers.loop import IterationCallback
 from polysift.solvers.result import Result
@@ -40,6 +40,7 @@ from polysift.training.plan import execution_for, plan, shape_of
 from polysift.training.preparation import Prepared, prepare
 from polysift.training.stored_rows import storing
 from polysift.training.target_folds import with_targets
+from polysift.training.thresholds import Threshold, Thresholds, learn_thresholds
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Trained:
         Sentences on the columns.
     selection : dict or None
         How the feature map was chosen, as plain values, if it was.
+    thresholds : Thresholds or None
+        The decision thresholds, if there are any.
     """
 
     feature_map: FeatureMap
@@ -86,6 +89,7 @@ class Trained:
     columns: TableColumns | None = None
     notes: tuple[str, ...] = ()
     selection: dict[str, Any] | None = None
+    thresholds: Thresholds | None = None
 
 
 def train(
@@ -121,6 +125,8 @@ def train(
             job = replace(job, spec=_counted(job, prepared))
             warm = None if start is None else start(prepared.classes)
             folds = prepared.folds
+            if job.threshold is not None:
+                job.threshold.check_classes(prepared.classes)
             if warm is None:
                 with context.executing(_least_execution(source, job)) as counting:
                     prepared = with_targets(prepared, folds, job.spec.seed, counting)
@@ -144,7 +150,6 @@ def train(
                     u0=None if warm is None else warm.u,
                     callback=follow,
                 )
-            calibration = None if folds is None else _calibrated(prepared, job, folds, scores)
         except OutOfTime as late:
             raise TimeoutError(_too_late(source, job, late)) from None
         except WorkersLostError as lost:
@@ -152,6 +157,12 @@ def train(
         finally:
             if context.checkpoint is not None:
                 context.checkpoint.close()
+    calibration = thresholds = None
+    if folds is not None:
+        held_out = scores, prepared.data.codes, prepared.weights, folds.fold_parts
+        calibration, thresholds = learned_from_held_out(
+            job.calibration, job.threshold, prepared.classes, *held_out
+        )
     summary = summarise(prepared, job.memory_limit, context)
     summary["expected_memory"] = job.backend.peak_bytes(shape, context.execution)
     classes, timings = prepared.classes, monitor.timings()
@@ -165,12 +176,13 @@ def train(
         prepared.columns,
         prepared.notes,
         selection,
+        thresholds,
     )
 
 
 def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) -> Prepared:
     """Survey the rows, within the memory of a fit with two classes."""
-    gather = job.backend.gathers or job.calibration is not None
+    gather = job.backend.gathers or job.held_out
     share = 0.0
     if job.openings is not None and not warm:
         _, n = job.spec.resolve(source.n_features)
@@ -180,7 +192,7 @@ def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) 
         spec, digests = replace(job.spec, table=table), job.checkpoint is not None
         asked = spec.questions(source.n_features, labels=True, digest=digests)
         asked = _with_open_centers(asked, job, source)
-        return replace(asked, gather=gather, sampled=share, hashes=job.calibration is not None)
+        return replace(asked, gather=gather, sampled=share, hashes=job.held_out)
 
     with context.executing(_least_execution(source, job)) as surveying:
         return prepare(source, job.spec, questions, job.class_weight, surveying)
@@ -264,11 +276,25 @@ def _folded(prepared: Prepared, folds: Round | None) -> TrainingSet:
     return replace(prepared.data, fold_parts=folds.fold_parts, n_fold_parts=folds.n_fold_parts)
 
 
-def _calibrated(prepared: Prepared, job: Job, folds: Round, scores: FloatArray) -> Calibration:
-    """Return the calibration that the scores of held-out rows give."""
-    assert job.calibration is not None
-    data, weights = prepared.data, prepared.weights
-    return calibrate(job.calibration, scores, data.codes, data.n_classes, weights, folds.fold_parts)
+def learned_from_held_out(
+    calibration: str | None,
+    threshold: Threshold | None,
+    classes: Any,
+    scores: FloatArray,
+    codes: IntArray,
+    weights: FloatArray | None,
+    folds: IntArray,
+) -> tuple[Calibration | None, Thresholds | None]:
+    """Return the calibration and the decision thresholds by the scores of held-out rows.
+
+    Each is None where it is not asked for; see ``calibrate`` and ``learn_thresholds``.
+    """
+    calibrated = learned = None
+    if calibration is not None:
+        calibrated = calibrate(calibration, scores, codes, len(classes), weights, folds)
+    if threshold is not None:
+        learned = learn_thresholds(threshold, scores, codes, classes, weights, folds)
+    return calibrated, learned
 
 
 def _start(data: TrainingSet, feature_map: FeatureMap, job: Job, shape: Shape, warm: bool) -> Start:
