@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from polysift.persistence.model_file import load as load
     from polysift.persistence.model_file import save as save
     from polysift.persistence.onnx import to_onnx as to_onnx
+    from polysift.persistence.onnx_converters import (
+        register_onnx_converters as register_onnx_converters,
+    )
     from polysift.reporting.comparison import drift as drift
     from polysift.reporting.drift import Drift as Drift
     from polysift.reporting.report import report as report
@@ -49,6 +52,7 @@ _HOMES = {
     "explain": "explanation.explain",
     "load": "persistence.model_file",
     "open_data": "data.readers",
+    "register_onnx_converters": "persistence.onnx_converters",
     "report": "reporting.report",
     "save": "persistence.model_file",
     "to_onnx": "persistence.onnx",

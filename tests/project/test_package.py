@@ -46,7 +46,7 @@ ROOMS = (
 """A room imports only from itself and from those before it."""
 
 HEAVY = ("lightgbm", "matplotlib", "numba", "onnx", "onnxruntime", "pandas", "polars", "pyarrow")
-HEAVY += ("ray", "rich", "typer")
+HEAVY += ("ray", "rich", "skl2onnx", "typer")
 
 
 def imported_by(statement, after=""):

@@ -32,7 +32,7 @@ NEEDS = {
     "howto/tuning.md": ("typer", "matplotlib"),
     "howto/probabilities.md": ("matplotlib",),
     "howto/imbalance.md": ("typer",),
-    "howto/onnx.md": ("onnxruntime", "pandas", "typer"),
+    "howto/onnx.md": ("onnxruntime", "pandas", "skl2onnx", "typer"),
     "howto/ray.md": ("ray", "pyarrow", "typer"),
     "howto/resume.md": ("pyarrow", "typer"),
     "tutorial.md": ("pandas", "pyarrow", "typer", "matplotlib"),

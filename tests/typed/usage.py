@@ -35,6 +35,7 @@ def train(source: DataSource) -> None:
     assert_type(classifier.fit(source), FPCClassifier)
     assert_type(FPCClassifier(engine=RayCluster(workers=2)).fit(source), FPCClassifier)
     assert_type(classifier.decision_function(X), Array)
+    assert_type(classifier.predict_proba(X), Array)
     assert_type(classifier.score(X, y), float)
 
 
@@ -52,6 +53,7 @@ def keep(model: FPCClassifier, path: Path) -> None:
     assert_type(model.predict_to(source, path / "predictions.csv"), None)
     assert_type(polysift.save(model, path / "model.polysift"), None)
     assert_type(polysift.load(path / "model.polysift"), FPCClassifier | FPCClassifierCV)
+    assert_type(polysift.register_onnx_converters(), None)
     assert_type(polysift.report(model, source, path / "report.html"), str)
     assert_type(polysift.explain(model, np.eye(3)), Explanation)
     assert_type(polysift.degree_bound(1000, 3), int)

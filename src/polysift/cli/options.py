@@ -395,17 +395,13 @@ class SearchOptions:
             MODEL, "Numbers of centers: auto, or 100,400.", "auto", parser=values, metavar="LIST"
         ),
     ] = None
-    scalers: Annotated[
-        Any, option(MODEL, "Scalers.", "auto", parser=values, metavar="LIST")
-    ] = None
+    scalers: Annotated[Any, option(MODEL, "Scalers.", "auto", parser=values, metavar="LIST")] = None
     kernels: Annotated[
         Any, option(MODEL, "Kernels: polynomial,spline.", "auto", parser=values, metavar="LIST")
     ] = None
     rhos: Annotated[
         Any,
-        option(
-            MODEL, "Ratios rho: none,auto,1e-6.", "around auto", parser=values, metavar="LIST"
-        ),
+        option(MODEL, "Ratios rho: none,auto,1e-6.", "around auto", parser=values, metavar="LIST"),
     ] = None
     solvers: Annotated[
         Any,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ def rows_source(estimator: Any, X: Any, sample_weight: Any = None, *, reset: boo
     """
     if isinstance(X, DataSource):
         return _known_source(estimator, X, reset)
+    _refuse_path(X, "")
     refuse_masked(X=X)
     if _is_read_as_table(estimator, X, reset):
         return _table_source(estimator, X, None, sample_weight, reset)
@@ -77,6 +79,7 @@ def training_source(
                 "open_data(..., target=...)."
             )
         return _known_source(estimator, X, reset)
+    _refuse_path(X, ", target=...")
     refuse_masked(X=X, y=y)
     y = _plain_labels(y)
     if _is_read_as_table(estimator, X, reset):
@@ -213,6 +216,15 @@ def refuse_masked(**given: Any) -> None:
                 f"{name} is a masked array, whose masked entries cannot be left out one by one. "
                 f"Drop these rows and pass a plain array, or fill them in: {name}.filled(...)."
             )
+
+
+def _refuse_path(X: Any, target: str) -> None:
+    """Raise for the name of a file in the place of rows."""
+    if isinstance(X, str | PathLike):
+        raise TypeError(
+            f"X is a name, {str(X)!r}, and must be rows. For those of a file pass "
+            f"polysift.open_data({str(X)!r}{target}) in its place."
+        )
 
 
 def is_ray_dataset(data: Any) -> bool:

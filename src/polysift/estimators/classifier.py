@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polysift.data.inputs import keeping_features, refuse_masked, rows_source, training_source
 from polysift.data.source import DataSource
+from polysift.estimators.conventions import PolysiftEstimator, available_when
 from polysift.estimators.fitted import (
     FRAMES,
     CallbackHook,
@@ -54,7 +54,7 @@ The degree, for which the paper has a search, is any: ``FPCClassifier(**PAPER | 
 """
 
 
-class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """Fast polynomial kernel classification (FPC).
 
     The score of a row x is ``sum_j u_j (1 + k(x, c_j))^s`` with n centers ``c_j`` and k a sum over
@@ -478,7 +478,7 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         codes = decided_codes(self, self._scores(X))
         return self.classes_[codes]
 
-    @available_if(is_calibrated)
+    @available_when(is_calibrated)
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class; only with ``calibration`` or the logistic loss.
 
@@ -600,11 +600,3 @@ class FPCClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         check_warm_start(self, classes)
         selection = getattr(self, "selection_", None)
         return WarmStart(feature_map_of(self), self.coef_.T, selection)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags

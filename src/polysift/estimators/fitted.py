@@ -166,12 +166,11 @@ def decided_codes(model: Any, scores: FloatArray) -> IntArray:
 
 
 def is_calibrated(estimator: Any) -> bool:
-    """Return whether there are probabilities, else raise the error that ``available_if`` expects.
-
-    They come by calibration, or with the loss.
-    """
+    """Return True if there are probabilities, by calibration or with the loss; else raise."""
     if estimator.calibration is None and not gives_probabilities(estimator):
-        hint = ', or loss="logistic",' if hasattr(estimator, "loss") else ","
+        hint = ","
+        if hasattr(estimator, "loss"):
+            hint = ', or loss="logistic" with a solver other than "paper",'
         raise AttributeError(
             f"{type(estimator).__name__} has predict_proba only with calibration: set "
             f'calibration="sigmoid" or "isotonic"{hint} and fit.'

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from polysift.data.inputs import keeping_features, training_source
 from polysift.data.source import DataSource
 from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.conventions import PolysiftEstimator, available_when
 from polysift.estimators.fitted import (
     FRAMES,
     OPTIONAL_ATTRIBUTES,
@@ -132,7 +132,7 @@ class _StageHook:
         return self._tasks.end_part(lambda: _outcome(self._search, rows, best, classes))
 
 
-class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class FPCClassifierCV(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     """``FPCClassifier`` with its parameters chosen by cross-validation.
 
     With nothing set, the search begins with the automatic choice of ``FPCClassifier``, and compares
@@ -470,28 +470,28 @@ class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
         go_on = "" if self.checkpoint is None else " Fit again with the same checkpoint to go on."
         warnings.warn(f"{self.status_message_}{go_on}", ConvergenceWarning, stacklevel=3 + FRAMES)
 
-    @available_if(_is_refitted)
+    @available_when(_is_refitted)
     def decision_function(self, X: Any) -> FloatArray:
         """Return the scores of rows: see ``FPCClassifier.decision_function``."""
         return self._model().decision_function(X)
 
-    @available_if(_is_refitted)
+    @available_when(_is_refitted)
     def predict(self, X: Any) -> Any:
         """Return the class of each row: see ``FPCClassifier.predict``."""
         return self._model().predict(X)
 
-    @available_if(_has_probabilities)
+    @available_when(_has_probabilities)
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class: see ``FPCClassifier.predict_proba``."""
         calibrator_of(self._model())  # raises if calibration was set after the search
         return self._model().predict_proba(X)
 
-    @available_if(_is_refitted)
+    @available_when(_is_refitted)
     def predict_to(self, X: Any, path: Any, **options: Any) -> None:
         """Write predictions to a file: see ``FPCClassifier.predict_to``."""
         self._model().predict_to(X, path, **options)
 
-    @available_if(_is_refitted)
+    @available_when(_is_refitted)
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the score of the best estimator on rows and their labels, by ``scoring``.
 
@@ -524,12 +524,6 @@ class FPCClassifierCV(CallbackSupportMixin, ClassifierMixin, BaseEstimator):
     def _model(self) -> FPCClassifier:
         check_is_fitted(self, "best_estimator_")
         return self.best_estimator_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        rows = tags.input_tags
-        rows.sparse = rows.allow_nan = rows.categorical = rows.string = True
-        return tags
 
 
 def check_type(does: str, estimator: Any, *kinds: type) -> None:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from polysift.data.inputs import rows_source
+from polysift.estimators.conventions import PolysiftEstimator
 from polysift.estimators.fitted import feature_map_of
 from polysift.estimators.prediction import feature_matrix
 from polysift.features.feature_map import (
@@ -24,7 +25,9 @@ from polysift.runtime.types import FloatArray
 from polysift.training.preparation import columns_of
 
 
-class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PolynomialKernelMap(
+    PolysiftEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     """Map rows x to the polynomial kernel features ``(1 + x.c_j)^s`` of n centers ``c_j``.
 
     Parameters
@@ -169,9 +172,5 @@ class PolynomialKernelMap(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

@@ -67,28 +67,31 @@ class Graph:
     ----------
     taken : iterable of str
         Names that no node may have, those of the inputs.
+    prefix : str
+        What all names begin with, in a graph that is part of another one.
     """
 
-    def __init__(self, taken: Iterable[str] = ()) -> None:
+    def __init__(self, taken: Iterable[str] = (), prefix: str = "") -> None:
+        self._prefix = prefix
         self.nodes: list[tuple[str, tuple[str, ...], str, dict[str, Any]]] = []
         self.constants: dict[str, np.ndarray[Any, Any]] = {}
         self._uses: dict[str, int] = dict.fromkeys(taken, 1)
 
     def _inner(self) -> Graph:
         """Return the graph of a loop's body, which sees all names and constants of this one."""
-        inner = Graph()
+        inner = Graph(prefix=self._prefix)
         inner.constants, inner._uses = self.constants, self._uses
         return inner
 
     def constant(self, name: str, value: Any) -> str:
         """Add an array; returns its name, which has a number where it is taken."""
-        name = self._unique(name)
+        name = self._unique(self._prefix + name)
         self.constants[name] = np.asarray(value)
         return name
 
     def op(self, kind: str, *inputs: str, name: str | None = None, **attributes: Any) -> str:
         """Add a node; returns the name of its result."""
-        name = self._unique(kind.lower() if name is None else name)
+        name = self._unique(self._prefix + (kind.lower() if name is None else name))
         self.nodes.append((kind, inputs, name, attributes))
         return name
 
@@ -220,13 +223,22 @@ def _slopes(knots: FloatArray, values: FloatArray) -> FloatArray:
     return np.clip(slopes, -largest, largest)
 
 
-def filled(graph: Graph, x: str, z: str, fill: FloatArray) -> str:
-    """Add ``fill`` in the place of the coordinates z of values of x that are missing."""
-    return graph.op("Where", graph.op("IsNaN", x), graph.constant("fill", fill), z)
+def featured(graph: Graph, x: str, feature_map: FeatureMap) -> str:
+    """Add the features of float64 rows: their coordinates, and the kernel with the centers."""
+    z = feature_map.scaler.to_onnx(graph, x)
+    if not feature_map.scaler.places_missing:
+        missing = graph.op("IsNaN", x)
+        z = graph.op("Where", missing, graph.constant("fill", feature_map.fill), z)
+    return _kernel(graph, z, feature_map)
 
 
-def scored(graph: Graph, x: str, feature_map: FeatureMap, coef: FloatArray) -> str:
-    """Add the kernel of coordinates and the centers, and its sums with coefficients (K, n)."""
+def scored(graph: Graph, features: str, coef: FloatArray) -> str:
+    """Add the sums of features with coefficients (K, n)."""
+    return graph.op("Gemm", features, graph.constant("coef", coef), transB=1)
+
+
+def _kernel(graph: Graph, x: str, feature_map: FeatureMap) -> str:
+    """Add the kernel of coordinates and the centers."""
     # Gemm, not MatMul: onnxruntime moves a scalar factor that stands before or after a MatMul into
     # an attribute of it, where it is a float32.
     kernel = feature_map.kernel
@@ -241,8 +253,7 @@ def scored(graph: Graph, x: str, feature_map: FeatureMap, coef: FloatArray) -> s
         facing = graph.constant("centers", C[kernel.ranks : -1])
         z = graph.op("Gemm", rest, facing, graph.constant("own", C[-1]))
         z = _minus_larger(graph, z, q, C[: kernel.ranks])
-    z = _power(graph, z, feature_map.degree)
-    return graph.op("Gemm", z, graph.constant("coef", coef), transB=1)
+    return _power(graph, z, feature_map.degree)
 
 
 def _minus_larger(graph: Graph, z: str, q: str, C: FloatArray) -> str:
@@ -266,7 +277,7 @@ def _power(graph: Graph, base: str, degree: int) -> str:
 
 def labelled(
     graph: Graph, score: str, classes: np.ndarray[Any, Any], thresholds: FloatArray | None = None
-) -> None:
+) -> str:
     """Add the output "label"; ``score`` is (rows,) for two classes, else (rows, n_classes).
 
     ``thresholds`` (K,) are subtracted from the scores before.
@@ -278,22 +289,21 @@ def labelled(
         code = graph.op("Cast", positive, to=INT64)
     else:
         code = graph.op("ArgMax", score, axis=1, keepdims=0)
-    graph.op("Gather", graph.constant("classes", classes), code, name="label")
+    return graph.op("Gather", graph.constant("classes", classes), code, name="label")
 
 
-def probabilities(graph: Graph, scores: str, calibrator: Calibrator, n_classes: int) -> None:
+def probabilities(graph: Graph, scores: str, calibrator: Calibrator, n_classes: int) -> str:
     """Add the output "probabilities" of scores (rows, K)."""
     p = _positive(graph, scores, calibrator)
     if n_classes == 2:
         other = graph.op("Sub", graph.constant("one", 1.0), p)
-        graph.op("Concat", other, p, axis=1, name="probabilities")
-        return
+        return graph.op("Concat", other, p, axis=1, name="probabilities")
     axis = graph.constant("axis", np.array([1]))
     total = graph.op("ReduceSum", p, axis, keepdims=1)
     usable = graph.op("Greater", total, graph.constant("zero", 0.0))
     share = graph.op("Div", p, total)
     uniform = graph.constant("uniform", 1.0 / n_classes)
-    graph.op("Where", usable, share, uniform, name="probabilities")
+    return graph.op("Where", usable, share, uniform, name="probabilities")
 
 
 def _positive(graph: Graph, scores: str, calibrator: Calibrator) -> str:

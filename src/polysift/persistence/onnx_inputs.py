@@ -39,7 +39,7 @@ def inputs_of(
     """Return the inputs of a model of d columns, some of which have names."""
     if not (isinstance(scaler, TableScaler) and scaler.by_column):
         return [Value("X", input_type, (ROWS, d), _rows_doc(names))]
-    titles = input_names(names or [""] * d, scaler.inputs)
+    titles = input_names([""] * d if names is None else names, scaler.inputs)
     return [
         _column_input(title, scaler.kinds[j], input_type)
         for j, title in zip(scaler.inputs, titles, strict=True)

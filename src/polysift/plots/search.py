@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +70,7 @@ def groups_of(candidates: list[dict[str, Any]], names: tuple[str, ...]) -> dict[
 
 def curve_of(results: dict[str, Any], param: str, label: str, members: IntArray) -> Curve:
     """Return the best score at each value among the members, finished candidates first."""
-    n_splits = sum(name.startswith("split") for name in results)
+    n_splits = sum(re.fullmatch(r"split\d+_test_score", name) is not None for name in results)
     splits = np.column_stack([results[f"split{k}_test_score"] for k in range(n_splits)])
     finished, means = results["status"] == "finished", results["mean_test_score"]
     best: dict[Any, int] = {}
