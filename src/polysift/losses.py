@@ -246,9 +246,12 @@ def solver_and_loss(model: object) -> tuple[str, str]:
     """Return the solver and the loss of a model, whose parameters may leave them open.
 
     By default these are a few steps on the logistic loss. The solvers of the paper have its loss,
-    and the hinge loss its solver; a sampled Gram matrix needs one of them.
+    and the hinge loss its solver; a sampled Gram matrix needs one of them. Which solver goes to the
+    "minimum" depends on the rows, so only a fitted model tells.
     """
     solver, loss = getattr(model, "solver", "paper"), getattr(model, "loss", HINGE.name)
+    if solver == "minimum":
+        solver = getattr(model, "solver_", solver)
     if solver == "auto" and getattr(model, "gram", "exact") == "sampled":
         solver = "paper"
     if loss == "auto":

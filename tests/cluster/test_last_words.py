@@ -77,7 +77,8 @@ def save(self, name, arrays, values, write=Checkpoint.save):
 Checkpoint.save, Checkpoint.due = save, lambda self: True
 with compiled.disabled():
     engine = RayCluster("local", workers=1)
-    FPCClassifier(**PAPER | params, engine=engine, checkpoint="run").fit(X, y)
+    fixed = PAPER | {"centers": "auto"} | params
+    FPCClassifier(**fixed, engine=engine, checkpoint="run").fit(X, y)
 print("not ended")
 """
 )

@@ -27,6 +27,7 @@ from polysift.engine.problems import Problem
 from polysift.engine.row_updates import AdmmUpdate, NewtonUpdate
 from polysift.estimators.fitted import feature_map_of
 from polysift.features.feature_map import BlockFeatures, MapSpec, build_feature_map
+from polysift.features.kernels import power_in_place
 from polysift.features.survey import survey
 from polysift.losses import HINGE, LOGISTIC, LOSSES, SQUARED_HINGE
 from polysift.runtime.parallel import Pool, single_threaded_blas
@@ -100,7 +101,7 @@ def test_gram_and_sweep_are_numpys_to_rounding(m, d, n, degree, dtype):
 @pytest.mark.parametrize(
     ("m", "d", "n", "degree"),
     [
-        (2, 1, 1, 1),
+        (3, 1, 1, 1),  # of two rows, one would have a base of zero, and any sign
         (33, 2, 33, 9),  # a tile and one row
         (1000, 4, 60, 2),  # a block of ranks
         (2503, 7, 101, 5),  # nothing divides
@@ -161,7 +162,7 @@ def test_steps_of_newtons_method_are_numpys_to_rounding(loss, weighted):
     assert_alike(found, expected, float)
 
 
-@pytest.mark.parametrize("kind", ["minmax", "standard", "quantile", None])
+@pytest.mark.parametrize("kind", ["minmax", "symmetric", "standard", "quantile", None])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_scaling(kind, dtype):
     rng = np.random.default_rng(0)
@@ -181,6 +182,40 @@ def test_scaling(kind, dtype):
     rows.flags.writeable = False
     for given in (rows, np.asfortranarray(rows), rows[::-1][::-1]):
         same(by_numba._scaled(given), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_loops_of_splines_alone_are_those_of_all_loops(dtype):
+    data, feature_map = spline_problem(2503, 7, 101, 3, dtype)
+    plain, every = engines(data, feature_map)
+    some = LocalEngine(data, feature_map, Pool(1), Execution(compiled_splines=True))
+    np.testing.assert_array_equal(some.gram().G, every.gram().G)
+    u = np.random.default_rng(1).normal(size=(feature_map.n_centers, 1))
+    problem = Problem(feature_map.n_centers, AdmmUpdate(0.1, 1.7))
+    assert_alike(swept(some, [problem], u), swept(plain, [problem], u), dtype)
+    kept = Execution(compiled_splines=True, keep_features=True)
+    keeping = LocalEngine(data, feature_map, Pool(1), kept)
+    keeping.gram()
+    found, expected = (swept(engine, [problem], u) for engine in (keeping, some))
+    for name, value in expected.items():
+        np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_the_loops_of_splines_leave_polynomials_to_numpy():
+    data, feature_map = example(503, 4, 31, 3, float)
+    plain, _ = engines(data, feature_map)
+    some = LocalEngine(data, feature_map, Pool(1), Execution(compiled_splines=True))
+    np.testing.assert_array_equal(some.gram().G, plain.gram().G)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 3, 4, 5, 7, 10, 13])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_powers_in_place(degree, dtype):
+    A = np.random.default_rng(0).normal(size=(5, 19)).astype(dtype)
+    expected = A.copy()
+    power_in_place(expected, degree, np.empty_like(A))
+    compiled_features.raise_to_power(A, degree)
+    np.testing.assert_allclose(A, expected, rtol=1e-5 if dtype == np.float32 else 1e-14)
 
 
 @pytest.mark.parametrize("degree", [1, 4, 5, 7, 10])
@@ -318,8 +353,12 @@ def test_the_choice_depends_on_the_shape_alone(monkeypatch):
     assert not compiled.worthwhile(1000, 50, 10**6)
     with compiled.disabled():
         assert not compiled.worthwhile(2_000_000, 400, 5)
+    loops = compiled.with_loops(Execution(2, 4), 20_000, 1000, 5, 20)
+    assert loops == Execution(2, 4, compiled_splines=True)
+    assert compiled.with_loops(Execution(2, 4), 20_000, 1000, 5, 19) == Execution(2, 4)
     monkeypatch.setattr(compiled, "find_spec", lambda name: None)
     assert not compiled.worthwhile(2_000_000, 400, 5)
+    assert compiled.with_loops(Execution(2, 4), 20_000, 1000, 5, 20) == Execution(2, 4)
 
 
 def test_numba_is_imported_late_and_needs_no_folder_for_its_cache():

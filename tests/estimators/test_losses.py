@@ -207,7 +207,7 @@ def test_what_cannot_be():
     assert not hasattr(clf, "predict_proba")
     with pytest.raises(AttributeError) as raised:
         clf.predict_proba(X)
-    assert 'or loss="logistic", and fit.' in str(raised.value.__cause__)
+    assert 'or loss="logistic" with a solver other than "paper", and fit.' in str(raised.value)
     clf.set_params(loss="logistic")
     with pytest.raises(NotFittedError, match="loss was set after fit"):
         clf.predict_proba(X)
@@ -293,3 +293,28 @@ def test_the_command_line(tmp_path, monkeypatch):
     assert "loss='logistic'" in outcome.output
     assert polysift.load("m.polysift").loss == "logistic"
     assert "probability_1" in (tmp_path / "out.csv").read_text().splitlines()[0]
+
+
+@pytest.mark.filterwarnings("ignore:solver=:sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("n_centers", "way"), [(40, "newton"), (1_001, "converged")])
+def test_the_minimum_is_reached_by_the_solver_that_suits_the_centers(n_centers, way):
+    params = {"kernel": "spline", "degree": 2, "n_centers": n_centers, "random_state": 0}
+    clf = FPCClassifier(**params, solver="minimum", max_iter=3, tol=0.9).fit(MANY_X, MANY_Y)
+    named = FPCClassifier(**params, solver=way, max_iter=3, tol=0.9).fit(MANY_X, MANY_Y)
+    assert clf.solver_ == named.solver_ == way
+    np.testing.assert_array_equal(clf.coef_, named.coef_)
+
+
+@pytest.mark.filterwarnings("ignore:solver=:sklearn.exceptions.ConvergenceWarning")
+def test_a_sampled_gram_matrix_leaves_the_minimum_to_the_admm(tmp_path):
+    params = FEATURES | {"solver": "minimum", "gram": "sampled", "max_iter": 2, "tol": 0.9}
+    clf = FPCClassifier(**params).fit(X, Y)
+    assert clf.solver_ == "converged"
+    polysift.save(clf, tmp_path / "model.polysift")
+    loaded = polysift.load(tmp_path / "model.polysift")
+    assert (loaded.solver, loaded.solver_) == ("minimum", "converged")
+
+
+def test_the_solver_that_was_taken_is_known():
+    taken = [FPCClassifier(**FEATURES, solver=name).fit(X, Y).solver_ for name in ("auto", "paper")]
+    assert taken == ["lbfgs", "paper"]

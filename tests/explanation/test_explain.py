@@ -79,7 +79,7 @@ class TestMonomials:
 
 
 class TestTheExpansionIsTheModel:
-    @pytest.mark.parametrize("scaler", ["minmax", "standard", "quantile", None])
+    @pytest.mark.parametrize("scaler", ["minmax", "symmetric", "standard", "quantile", None])
     @pytest.mark.parametrize("degree", [1, 3, 6])
     def test_for_each_scaler(self, scaler, degree):
         X, y = rows_and_labels(4)
@@ -344,7 +344,7 @@ class TestAttributions:
 
 
 class TestGradients:
-    @pytest.mark.parametrize("scaler", ["minmax", "standard", "quantile", None])
+    @pytest.mark.parametrize("scaler", ["minmax", "symmetric", "standard", "quantile", None])
     @pytest.mark.parametrize("degree", [1, 2, 5])
     def test_against_central_differences(self, scaler, degree):
         X, y = rows_and_labels(3)

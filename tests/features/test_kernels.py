@@ -44,6 +44,24 @@ def test_degree_bound_follows_code_and_text():
 
 
 @pytest.mark.parametrize(
+    ("m", "d", "bound"),
+    [
+        (3299, 166, 2),  # musk2, on which the text's bound would leave a linear model
+        (4_000_000, 8, 7),  # SUSY: C(7 + 8, 8) = 6435 is more than its 1700 centers
+        (10_000_000, 21, 3),  # HIGGS: C(3 + 21, 3) = 2024 is more than its 500
+        (1000, 3, 10),
+        (729, 3, 9),
+        (730, 3, 10),
+        (1, 4, 1),
+        (10**9, 1, 10),
+    ],
+)
+def test_ceil_is_the_exact_root_rounded_up(m, d, bound):
+    assert degree_bound(m, d, formula="ceil") == bound
+    assert bound >= degree_bound(m, d, formula="text")
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ((0, 2), "n_samples must be an integer of at least 1; got 0"),

@@ -70,7 +70,7 @@ def test_weights_are_multiplicities(rng):
     counts = rng.integers(1, 4, 200)
     repeated = np.repeat(X, counts, axis=0)
     assert_same(statistics_of(X, counts.astype(float), 3), statistics_of(repeated, parts=5))
-    for kind in ("minmax", "standard", "quantile"):
+    for kind in ("minmax", "symmetric", "standard", "quantile"):
         a = learn_scaler(kind, statistics_of(X, counts * 1.0), sketch_of(X, counts * 1.0, 3))
         b = learn_scaler(kind, statistics_of(repeated), sketch_of(repeated, parts=2))
         np.testing.assert_allclose(a.transform(X), b.transform(X), atol=1e-13)
@@ -85,7 +85,7 @@ def test_sparse_statistics_count_the_zeros(rng, make):
     assert_same(statistics_of(make(X), weights, 4), statistics_of(X, weights))
 
 
-@pytest.mark.parametrize("kind", ["minmax", "standard", None])
+@pytest.mark.parametrize("kind", ["minmax", "symmetric", "standard", None])
 def test_sparse_scaling_is_dense_scaling(rng, kind):
     X = rng.normal(size=(50, 5)) * (rng.random((50, 5)) < 0.4)
     X[:, 1] = rng.random(50) + 3  # zero lies far outside: it is clipped like any other value
@@ -105,6 +105,19 @@ def test_minmax(rng):
     assert (scaled[:, 1] == 0).all(), "a constant column becomes 0"
     far = scaler.transform(np.array([[1e9, 8.0], [-1e9, 6.0]]))
     np.testing.assert_allclose(far, [[1.1, 0], [-0.1, 0]], atol=1e-12)
+
+
+def test_symmetric(rng):
+    X = np.column_stack([rng.normal(size=100), np.full(100, 7.0), 1e9 + rng.random(100)])
+    scaler = learn_scaler("symmetric", statistics_of(X), None)
+    scaled = scaler.transform(X)
+    np.testing.assert_allclose(scaled[:, [0, 2]].min(0), -1, rtol=1e-6)
+    np.testing.assert_allclose(scaled[:, [0, 2]].max(0), 1, rtol=1e-6)
+    assert (scaled[:, 1] == 0).all(), "a constant column becomes 0"
+    unit = learn_scaler("minmax", statistics_of(X), None)
+    np.testing.assert_allclose(scaled[:, 0], 2 * unit.transform(X)[:, 0] - 1, atol=1e-14)
+    far = scaler.transform(np.array([[1e9, 8.0, 0.0], [-1e9, 6.0, 2e9]]))
+    np.testing.assert_allclose(far, [[1.2, 0, -1.2], [-1.2, 0, 1.2]], rtol=1e-6)
 
 
 def test_standard(rng):

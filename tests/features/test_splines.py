@@ -207,7 +207,7 @@ class TestTables:
         lacking = X[np.isnan(X[:, 2])][:15]
         made = self.fitted(X)
         scaler = stored_scaler(made.scaler_)
-        C = scaler.kernel.facing(scaler.transform(lacking))
+        C = scaler.kernel.parted(scaler.kernel.facing(scaler.transform(lacking)))
         values = []
         for third in (-50.0, 0.1, 9.0):  # of rows, where the centers' values are missing
             rows[:, 2] = third
@@ -216,6 +216,21 @@ class TestTables:
             scaler.kernel.base(Z, C, out, scratch)
             values.append(out)
         np.testing.assert_allclose(values[1:], values[:1] * 2, atol=1e-12)
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    def test_the_base_by_distances_is_that_of_larger_ranks(self, dtype):
+        X = self.rows()
+        scaler = stored_scaler(self.fitted(X).scaler_)
+        kernel, Z = scaler.kernel, scaler.transform(X[:37])
+        C = kernel.facing(scaler.transform(X[40:61]))
+        Z = np.column_stack([Z, np.ones(len(Z))])
+        expected = Z[:, kernel.ranks :] @ C[kernel.ranks :]
+        for k in range(kernel.ranks):
+            expected -= np.maximum(Z[:, k : k + 1], C[k])
+        Z, parted = Z.astype(dtype), kernel.parted(C.astype(dtype))
+        out, scratch = np.empty((2, len(Z), C.shape[1]), dtype)
+        kernel.base(Z, parted, out, scratch)
+        np.testing.assert_allclose(out, expected, atol=1e-6 if dtype == np.float32 else 1e-14)
 
     def test_a_column_has_the_weight_of_one_whatever_it_becomes(self):
         pd = pytest.importorskip("pandas")

@@ -21,7 +21,7 @@ def learned(scaler="minmax"):
     return clf, found, np.concatenate([source.rows(part) for _, part in source.parts()])
 
 
-@pytest.mark.parametrize("scaler", ["minmax", "standard", "quantile"])
+@pytest.mark.parametrize("scaler", ["minmax", "symmetric", "standard", "quantile"])
 def test_slopes_are_central_differences(scaler):
     clf, found, X = learned(scaler)
     slopes = found.slope(X)

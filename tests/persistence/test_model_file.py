@@ -135,7 +135,7 @@ def test_labels_come_back(labels):
     check_round_trip(paper_classifier(2, calibration="sigmoid").fit(X, y), X)
 
 
-@pytest.mark.parametrize("scaler", ["minmax", "standard", "quantile", None])
+@pytest.mark.parametrize("scaler", ["minmax", "symmetric", "standard", "quantile", None])
 @pytest.mark.parametrize("calibration", [None, "sigmoid", "isotonic"])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_scalers_and_calibrators_come_back(scaler, calibration, classes):

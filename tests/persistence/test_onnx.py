@@ -36,7 +36,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 
-SCALERS = ["minmax", "standard", "quantile", None]
+SCALERS = ["minmax", "symmetric", "standard", "quantile", None]
 
 
 def session_of(proto):

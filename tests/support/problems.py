@@ -73,7 +73,7 @@ def paper_classifier(degree: Any = 3, n_centers: Any = 1000, **params: Any) -> F
 
     Other solvers have their own alpha and beta.
     """
-    fixed = dict(PAPER)
+    fixed = PAPER | {"centers": "auto"}
     if params.get("solver", "paper") != "paper":
         fixed |= {"alpha": None, "beta": None}
     return FPCClassifier(**fixed | {"degree": degree, "n_centers": n_centers} | params)

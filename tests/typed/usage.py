@@ -33,6 +33,7 @@ def train(source: DataSource) -> None:
     assert_type(classifier.plan(X, y), Forecast)
     assert_type(classifier.fit(X, y, sample_weight=np.ones(1000)), FPCClassifier)
     assert_type(classifier.fit(source), FPCClassifier)
+    assert_type(classifier.partial_fit(X, y, classes=[-1, 1]), FPCClassifier)
     assert_type(FPCClassifier(engine=RayCluster(workers=2)).fit(source), FPCClassifier)
     assert_type(classifier.decision_function(X), Array)
     assert_type(classifier.predict_proba(X), Array)

@@ -6,9 +6,8 @@ run studies; ``uci``, ``massive`` and ``highdim`` run the paper's tables on real
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from shlex import join
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,19 +15,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from polysift.cli.console import as_usage, guarded, say, show_facts, show_json, show_table
-from polysift.cli.option_types import duration, grouped, items
-from polysift.cli.options import BUDGET, OUTPUT, option
+from polysift.cli.option_types import grouped, items
+from polysift.cli.options import BUDGET, option
+from polysift_paper.options import RUNNING, ComparisonOptions, OutputOptions, RunOptions
 
 if TYPE_CHECKING:
     from polysift_paper.comparisons.comparison import Comparison
     from polysift_paper.studies.results import Outcome
     from polysift_paper.studies.study import Study
 
-RUNNING = "Experiment"
-"""The panel of options on what is run."""
+QUICK_RUNS = 2
+SLOW_STUDIES = ("8",)
+QUICK_SETS = ("breast_cancer", "banknote", "seismic_bumps", "htru2", "magic", "occupancy")
+"""What ``all --quick`` takes: runs, the studies without, and the sets of Appendix F."""
 
-MAX_RUNS, MAX_SEED = 10_000, 1_000
-"""With more, the seeds of one base seed would run into those of the next, or beyond 32 bits."""
 
 app = typer.Typer(
     help="Run the paper's experiments again, draw them, and compare.",
@@ -43,108 +43,6 @@ def reproduce() -> None:
     """Run the paper's experiments again, draw them, and compare."""
 
 
-@dataclass
-class RunOptions:
-    """Repetitions, base seed and processes."""
-
-    runs: Annotated[
-        int | None,
-        option(RUNNING, "How often to repeat each.", "as the paper does", min=1, max=MAX_RUNS),
-    ] = None
-    seed: Annotated[
-        int, option(RUNNING, "Base seed of all random numbers.", "0", min=0, max=MAX_SEED)
-    ] = 0
-    jobs: Annotated[
-        int | None,
-        option(BUDGET, "Processes.", "as many as cores", "--jobs", "-j", min=1),
-    ] = None
-
-    def workers(self) -> int:
-        """Return the number of processes."""
-        from polysift.runtime.parallel import usable_jobs
-
-        return usable_jobs(self.jobs)
-
-    def words(self) -> list[str]:
-        """Return the options that change the numbers, as they are typed."""
-        words = [] if self.runs is None else ["--runs", str(self.runs)]
-        return words + (["--seed", str(self.seed)] if self.seed else [])
-
-
-@dataclass
-class OutputOptions:
-    """The folder of the results, and what is printed."""
-
-    output: Annotated[
-        Path,
-        option(OUTPUT, "Folder of the results.", "polysift-results", "--output", "-o"),
-    ] = Path("polysift-results")
-    docs: Annotated[
-        Path | None,
-        typer.Option(help="A folder for the same as Markdown.", hidden=True),
-    ] = None
-    json: Annotated[bool, option(OUTPUT, "Print the result as JSON.", None, "--json")] = False
-    quiet: Annotated[
-        bool, option(OUTPUT, "Print nothing but errors and warnings.", None, "--quiet", "-q")
-    ] = False
-
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Make the folders, and say at Ctrl-C that what is done is there."""
-        with as_usage():
-            for folder in (self.output, self.docs):
-                _check_folder(folder)
-        self.output.mkdir(parents=True, exist_ok=True)
-        try:
-            yield
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt(
-                f"{self.output} keeps what is done; the same command goes on."
-            ) from None
-
-
-def _check_folder(folder: Path | None) -> None:
-    """Raise before the work if a folder cannot be written to after it."""
-    if folder is not None and folder.exists() and not folder.is_dir():
-        raise ValueError(f"{folder} is a file; name a folder.")
-
-
-@dataclass
-class ComparisonOptions:
-    """Data sets, systems, candidates, and the time limit of a fit."""
-
-    data: Annotated[
-        Any,
-        option(RUNNING, "Data sets: magic,skin.", "all at hand", parser=items, metavar="a,b,..."),
-    ] = None
-    methods: Annotated[
-        Any, option(RUNNING, "Systems: fpc,falkon.", "all", parser=items, metavar="a,b,...")
-    ] = None
-    quick: Annotated[
-        bool,
-        option(
-            RUNNING, "Two runs, few candidates and short fits, for a first look.", None, "--quick"
-        ),
-    ] = False
-    paper_grids: Annotated[
-        bool,
-        option(
-            RUNNING, "All candidates of the paper: 1210 for svm_poly alone.", None, "--paper-grids"
-        ),
-    ] = False
-    time_limit: Annotated[
-        Any,
-        option(
-            BUDGET,
-            "For one fit: 30s, 10m. A slower one is stopped, and marked in the tables.",
-            "30 s for uci, 10 min for massive, 1 min for highdim; 10 s with --quick",
-            "--time-limit",
-            parser=duration,
-            metavar="TIME",
-        ),
-    ] = None
-
-
 @app.command()
 @guarded
 @grouped
@@ -154,7 +52,9 @@ def simulations(
     which: Annotated[
         list[str] | None,
         typer.Argument(
-            help="1 to 8, motivation, data, theory, or all.", show_default="all", metavar="WHICH"
+            help="1 to 8, motivation, data, theory, symmetric, dual, lifting; all, or more.",
+            show_default="all",
+            metavar="WHICH",
         ),
     ] = None,
 ) -> None:
@@ -163,13 +63,18 @@ def simulations(
     What is done is kept in the folder of the results: after Ctrl-C, or with more runs, the same
     command goes on from there.
     """
-    from polysift_paper.studies.page import SIMULATIONS
-    from polysift_paper.studies.simulations import chosen
+    _simulations(which or ["all"], runs, results)
+
+
+def _simulations(which: list[str], runs: RunOptions, results: OutputOptions) -> None:
+    from polysift_paper.studies.page import MORE, SIMULATIONS
+    from polysift_paper.studies.simulations import chosen, more_studies
 
     with as_usage():
-        studies = chosen(which or ["all"])
-    words = ["simulations", *(which or ["all"]), *runs.words()]
-    _run_studies(studies, SIMULATIONS, runs, results, words)
+        studies = chosen(which)
+    words = ["simulations", *which, *runs.words()]
+    about = MORE if all(study.name in more_studies() for study in studies) else SIMULATIONS
+    _run_studies(studies, about, runs, results, words)
 
 
 @app.command()
@@ -185,8 +90,13 @@ def sensitivity(
 ) -> None:
     """Run Appendix F: how FPC depends on centers, alpha and beta, on the UCI data sets.
 
+    Columns are in [0, 1], as the text has them, and then in [-1, 1].
     What is done is kept: after Ctrl-C, or with more runs, the same command goes on from there.
     """
+    _sensitivity(data, runs, results)
+
+
+def _sensitivity(data: Any, runs: RunOptions, results: OutputOptions) -> None:
     from polysift_paper.comparisons.plan import uci_sets
     from polysift_paper.comparisons.sensitivity import studies
     from polysift_paper.studies.page import SENSITIVITY
@@ -221,6 +131,7 @@ def _run_studies(
                 seed=runs.seed,
                 jobs=jobs,
                 show=not results.quiet,
+                done_only=runs.done,
             )
             for study in studies
         ]
@@ -294,14 +205,68 @@ def highdim(runs: RunOptions, choice: ComparisonOptions, results: OutputOptions)
     _compare("highdim", runs, choice, results)
 
 
+@app.command()
+@guarded
+@grouped
+def datasets(results: OutputOptions) -> None:
+    """Compare Tables I and V with the data sets that are at hand: rows, attributes, classes."""
+    _datasets(results)
+
+
+def _datasets(results: OutputOptions) -> None:
+    from polysift_paper.comparisons.data_tables import HEADS, cells_of, data_rows, write_data_docs
+
+    rows = data_rows()
+    if results.docs is not None:
+        results.docs.mkdir(parents=True, exist_ok=True)
+        write_data_docs(rows, results.docs, "polysift reproduce datasets")
+    if results.json:
+        show_json({"datasets": rows})
+    elif not results.quiet:
+        show_table("The paper's figure / that of the data", HEADS, cells_of(rows))
+
+
+@app.command(name="all")
+@guarded
+@grouped
+def everything(
+    runs: RunOptions,
+    results: OutputOptions,
+    quick: Annotated[
+        bool,
+        option(
+            RUNNING,
+            "Two runs of each, few candidates and short fits, without study 8.",
+            None,
+            "--quick",
+        ),
+    ] = False,
+) -> None:
+    """Run all of the above, one after the other: days, or with --quick half an hour.
+
+    What is done is kept: after Ctrl-C the same command goes on from there.
+    """
+    from polysift_paper.studies.simulations import more_studies, studies
+
+    few = replace(runs, runs=runs.runs or QUICK_RUNS) if quick else runs
+    first = [name for name in studies() if name not in more_studies() and name not in SLOW_STUDIES]
+    _datasets(results)
+    _simulations(first if quick else ["all"], few, results)
+    _simulations(["more"], few, results)
+    _sensitivity(list(QUICK_SETS) if quick else None, few, results)
+    for name in ("uci", "highdim", "massive"):
+        _compare(name, few, ComparisonOptions(quick=quick), results)
+
+
 def _compare(
     name: str, runs: RunOptions, choice: ComparisonOptions, results: OutputOptions, **more: Any
 ) -> None:
     """Plan and run a comparison, write its files, and print its tables."""
     from polysift_paper.comparisons.comparison import COMPARISONS
     from polysift_paper.comparisons.page import write_comparison_docs
-    from polysift_paper.comparisons.plan import plan, run
+    from polysift_paper.comparisons.plan import continue_from, plan, run
     from polysift_paper.comparisons.results import write_comparison
+    from polysift_paper.comparisons.summary import read_rows
 
     with as_usage():
         if choice.time_limit == 0:
@@ -320,8 +285,19 @@ def _compare(
         for note in trials.notes:
             say("Note", note, "cyan")
     with results.kept():
+        if choice.continue_from is not None:
+            with as_usage():
+                earlier = read_rows(choice.continue_from.read_text(encoding="utf-8"))
+            taken = continue_from(trials, results.output, earlier, seed=runs.seed)
+            if not results.quiet:
+                say("Note", f"{taken} rows are taken from {choice.continue_from}.", "cyan")
         rows = run(
-            trials, results.output, seed=runs.seed, jobs=runs.workers(), show=not results.quiet
+            trials,
+            results.output,
+            seed=runs.seed,
+            jobs=runs.workers(),
+            show=not results.quiet,
+            done_only=runs.done,
         )
         comparison = write_comparison(
             COMPARISONS[name],

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from polysift.datasets import UCI, make_bayes_curve
+from polysift_paper.algorithm import TEXT
 from polysift_paper.comparisons import sensitivity
 from polysift_paper.comparisons.case import Case, three_parts
-from polysift_paper.comparisons.contenders import build_fpc, paper_candidates
 from polysift_paper.comparisons.sensitivity_pictures import NearBest
 from polysift_paper.studies.averages import column, where
 
@@ -73,7 +73,7 @@ class TestCells:
 
     def test_have_all_values_for_each_data_set(self, name):
         cells = study_of(name, ("a", "b")).cells(1)
-        assert all(cell.keys() == {"run", "seed", "data", name} for cell in cells)
+        assert all(cell.keys() == {"run", "seed", "data", "range", name} for cell in cells)
         for data in ("a", "b"):
             values = column(where(cells, data=data), name)
             assert tuple(values) == sensitivity.PARAMETERS[name]
@@ -87,11 +87,11 @@ class TestStudies:
     def test_are_the_papers_three_over_nine_data_sets(self):
         found = [(study.name, study.figure, study.runs) for study in sensitivity.STUDIES]
         assert found == [
-            ("sensitivity-centers", "Fig. 14", 20),
-            ("sensitivity-alpha", "Fig. 15", 20),
-            ("sensitivity-beta", "Fig. 16", 20),
+            (f"sensitivity-{name}{ending}", figure, 20)
+            for ending in ("", "-symmetric")
+            for name, figure in zip(NAMES, ("Fig. 14", "Fig. 15", "Fig. 16"), strict=True)
         ]
-        for study, values in zip(sensitivity.STUDIES, (3, 6, 5), strict=True):
+        for study, values in zip(sensitivity.STUDIES, (3, 6, 5) * 2, strict=True):
             assert study.parallel and study.claim.endswith(".")
             assert len(study.cells(1)) == 9 * values
             assert set(column(study.cells(1), "data")) == set(UCI)
@@ -111,11 +111,11 @@ class TestMeasure:
     def test_is_that_of_the_degree_which_is_best_on_the_validation_rows(self, tiny, varied):
         case = tiny("a", 3)
         tried = []
-        for params in paper_candidates(len(case.train), 2):
-            model = build_fpc(random_state=3, **params, **varied).fit(*case.of(case.train))
+        for params in TEXT.candidates(len(case.train), 2):
+            model = TEXT.classifier(random_state=3, **params, **varied).fit(*case.of(case.train))
             tried.append((model.score(*case.of(case.validation)), model))
         best = max(tried, key=lambda pair: pair[0])[1]  # the first of equals
-        (row,) = sensitivity.measure({"run": 3, "seed": 3, "data": "a", **varied})
+        (row,) = sensitivity.measure({"run": 3, "seed": 3, "data": "a", "range": "unit", **varied})
         assert row["degree"] == best.degree
         assert row["accuracy"] == best.score(*case.of(case.test))
         assert 0.5 < row["auc"] <= 1.0
@@ -123,7 +123,9 @@ class TestMeasure:
         assert json.loads(json.dumps(row)) == row
 
     def test_tells_when_rounding_raised_alpha(self, tiny):
-        (row,) = sensitivity.measure({"run": 0, "seed": 0, "data": "a", "alpha": 1e-30})
+        (row,) = sensitivity.measure(
+            {"run": 0, "seed": 0, "data": "a", "range": "unit", "alpha": 1e-30}
+        )
         assert row["raised"] is True
 
     def test_tells_when_centers_are_few(self, monkeypatch):
@@ -132,12 +134,16 @@ class TestMeasure:
         y = np.where(X[:, 0] > 0, 1, -1)
         case = Case(X, y, *three_parts(60, 0))
         monkeypatch.setattr(sensitivity, "open_case", lambda data, seed: case)
-        (row,) = sensitivity.measure({"run": 0, "seed": 0, "data": "a", "beta": 1.0})
+        (row,) = sensitivity.measure(
+            {"run": 0, "seed": 0, "data": "a", "range": "unit", "beta": 1.0}
+        )
         assert not row["full"]  # 41 dimensions, 30 training rows
 
     @pytest.mark.skipif(not BANKNOTE.exists(), reason="POLYSIFT_DATA has no banknote")
     def test_of_a_real_data_set(self):
-        (row,) = sensitivity.measure({"run": 0, "seed": 0, "data": "banknote", "alpha": 1.0})
+        (row,) = sensitivity.measure(
+            {"run": 0, "seed": 0, "data": "banknote", "range": "symmetric", "alpha": 1.0}
+        )
         assert row["accuracy"] > 0.96 and row["auc"] > 0.99
         assert 2 <= row["degree"] <= 4
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +17,8 @@ from typer.testing import CliRunner
 
 from polysift.cli.app import app
 from polysift.cli.console import state
-from polysift.datasets import UCI, available
+from polysift.datasets import UCI, available, make_bayes_curve
+from polysift_paper.algorithm import DEMO, PRINT, TEXT, VARIANTS, choose_degree, scaled_whole
 from polysift_paper.comparisons import plan as planning
 from polysift_paper.comparisons import results, trial
 from polysift_paper.comparisons.case import Case, open_case, three_parts
@@ -24,10 +26,8 @@ from polysift_paper.comparisons.comparison import COLUMNS
 from polysift_paper.comparisons.contenders import (
     Effort,
     SearchResult,
-    build_fpc,
     contender,
     contenders,
-    paper_candidates,
     search_polysift,
     search_sizes,
 )
@@ -100,21 +100,28 @@ def test_the_systems_of_the_paper_then_ours():
     assert list(contenders()) == [
         *(name for name, method in METHODS.items() if method.in_paper),
         "fpc",
+        "fpc_demo",
+        "fpc_print",
         "polysift",
         "polysift_auc",
+        "polysift_plain",
         "lightgbm",
     ]
 
 
 def test_fpc_is_the_papers():
-    assert paper_candidates(686, 4) == [
+    assert TEXT.candidates(686, 4) == [
         {"degree": 1, "n_centers": 5},
         {"degree": 2, "n_centers": 15},
         {"degree": 3, "n_centers": 35},
         {"degree": 4, "n_centers": 70},
+        {"degree": 5, "n_centers": 126},
     ]
-    assert paper_candidates(300, 166)[-1] == {"degree": 2, "n_centers": 300}
-    model = build_fpc(7, degree=2, n_centers=15)
+    bounds = {name: len(one.candidates(686, 4)) for name, one in VARIANTS.items()}
+    assert bounds == {"fpc": 5, "fpc_demo": 4, "fpc_print": 6}
+    assert TEXT.candidates(300, 166) == [{"degree": 1, "n_centers": 167}]
+    assert PRINT.candidates(300, 166)[-1] == {"degree": 2, "n_centers": 300}
+    model = contender("fpc").build(random_state=7, degree=2, n_centers=15)
     wanted = {"centers": "uniform", "alpha": 1.0, "beta": 1.0, "max_iter": 5, "tol": 0.0}
     wanted |= {"scaler": "minmax", "solver": "paper", "random_state": 7, "n_centers": 15}
     params = model.get_params()
@@ -127,7 +134,47 @@ def test_fpc_chooses_among_sizes_where_the_paper_does():
     params = system.search(small_case(), Effort()).params
     assert params["degree"] == 3  # C(2 + 2, 2) is 6
     assert params["n_centers"] in (3, 5, 8) and params["solver"] == "paper"
-    assert contender("fpc").candidates is paper_candidates
+    assert contender("fpc").candidates(686, 4, "full") == TEXT.candidates(686, 4)
+
+
+def demo_program(xtr, ytr, xte, s, cx):
+    """FPC.m of the authors, line by line; returns the scores of the test rows."""
+    ATrain, ATest = (1 + xtr @ cx.T) ** s, (1 + xte @ cx.T) ** s
+    m, n = ATrain.shape
+    u, v, w = np.zeros(n), ytr.astype(float), np.zeros(m)
+    for _ in range(5):
+        u = np.linalg.solve(ATrain.T @ ATrain + np.eye(n), u + ATrain.T @ (v - w))
+        b = ATrain @ u + w
+        step = ytr * b <= 1 - 1 / m
+        v = np.where(step, b + ytr / m, np.where(ytr * b < 1, ytr, b))
+        w = w + ATrain @ u - v
+    return ATest @ u
+
+
+def test_the_demo_is_the_authors_program():
+    X, y = make_bayes_curve(400, noise=0.1, random_state=0)
+    X = scaled_whole(np.vstack([X[:5], X[:5], X])[:400] * [3.0, 70.0] - 1.0)  # repeated rows, too
+    train, check, test = np.split(np.arange(400), [200, 300])
+    errors = []
+    for params in DEMO.candidates(200, 2):
+        s, n = params["degree"], params["n_centers"]
+        scores = demo_program(X[train], y[train], X[check], s, X[train][:n])
+        errors.append(np.mean(np.where(scores >= 0, 1, -1) != y[check]))
+    best = DEMO.candidates(200, 2)[int(np.argmin(errors))]
+    centers = X[train][: best["n_centers"]]
+    assert len(np.unique(centers, axis=0)) < len(centers)
+    model = choose_degree(DEMO, (X[train], y[train]), (X[check], y[check]))
+    assert model.degree == best["degree"] > 1
+    expected = demo_program(X[train], y[train], X[test], best["degree"], centers)
+    np.testing.assert_allclose(model.decision_function(X[test]), expected, atol=1e-6)
+
+
+def test_a_whole_set_is_scaled_with_its_test_rows():
+    X = np.array([[1.0, 5.0, -2.0], [3.0, 5.0, 0.0], [2.0, 5.0, 2.0]])
+    np.testing.assert_array_equal(scaled_whole(X), [[0, 0, 0], [1, 0, 0.5], [0.5, 0, 1]])
+    case = open_case("susy_shape", 0, 100, whole=True)
+    assert (case.X.min(), case.X.max()) == (0.0, 1.0)
+    assert open_case("susy_shape", 0, 100).X.max() < 1.0
 
 
 def test_sizes_are_chosen_by_the_validation_rows():
@@ -251,7 +298,7 @@ def test_a_cell_has_all_figures_and_is_the_same_again(method):
 def test_the_figures_of_fpc_are_those_of_the_classifier():
     (row,) = measure(cell(seed=5))
     case = open_case("banknote", 5)
-    model = build_fpc(5, **row["params"]).fit(*case.of(case.train))
+    model = TEXT.classifier(random_state=5, **row["params"]).fit(*case.of(case.train))
     assert row["accuracy"] == model.score(*case.of(case.test))
 
 
@@ -295,7 +342,7 @@ def test_plans():
     assert (trials.runs, trials.grid, trials.limit) == (3, "coarse", 30.0)
     quick = planning.plan("uci", quick=True)
     assert (quick.runs, quick.grid, quick.limit) == (2, "quick", 10.0)
-    assert len(quick.methods) == (12 if find_spec("lightgbm") is None else 13)
+    assert len(quick.methods) == (15 if find_spec("lightgbm") is None else 16)
     assert set(quick.data) <= set(UCI)
     assert any("24 attributes" in note for note in quick.notes)
 
@@ -418,7 +465,7 @@ def rows_of_a_plan(monkeypatch):
 def test_marks_are_explained_on_the_screen(command, tmp_path):
     words = ("massive", "--data", "susy_shape", "--methods", "fpc", "--time-limit", "20d")
     outcome = command(*words)
-    assert "‡  over limit: 1 of 1: FPC on size of SUSY" in outcome.stdout
+    assert "‡  over limit: 1 of 1: FPC, the text on size of SUSY" in outcome.stdout
     page = (tmp_path / "polysift-results" / "massive.html").read_text(encoding="utf-8")
     assert "--time-limit 1728000s" in page  # not 1.728e+06s, which nobody reads
 
@@ -431,3 +478,43 @@ def test_ctrl_c_while_files_are_written_says_that_cells_are_kept(command, monkey
     monkeypatch.setattr(results, "write_comparison", interrupted)
     outcome = command("massive", "--data", "susy_shape", "--methods", "fpc", code=130)
     assert "keeps what is done" in outcome.stderr
+
+
+@needs_data
+def test_committed_rows_are_taken_and_not_run_again(command, tmp_path):
+    words = ("uci", "--data", "banknote", "--methods", "linear_svm,fpc", "--quick", "--jobs", "1")
+    command(*words, "--runs", "1", "-o", "first")
+    kept = Path("first/uci/results.csv").read_text()
+    more = (*words, "--runs", "2", "-o", "second")
+    outcome = command(*more, "--continue-from", "first/uci/results.csv", "--done")
+    assert "2 rows are taken" in " ".join(outcome.stderr.split())
+    assert Path("second/uci/results.csv").read_text() == kept
+    again = command(*more)
+    assert len(Path("second/uci/results.csv").read_text().splitlines()) == 5
+    assert again.exit_code == 0
+
+
+def test_tables_i_and_v(command, tmp_path):
+    text = command("datasets", "--docs", "pages").stdout
+    assert "breast" in text and "Dogs_vs_Cats" in text
+    page = Path("pages/paper-data.md").read_text()
+    assert "| HIGGS | V | 11,000,000 / " in page
+    if available("breast_cancer"):
+        assert "683 / 683" in text and "64.44 / 65.01" in text
+        assert "not reachable" in page or "no count out of 683" in page
+
+
+@pytest.mark.skipif(not available("mnist38"), reason="made from MNIST, which is not at hand")
+def test_a_set_made_as_gisette_was():
+    case = open_case("gisette_like", 0, 60)
+    assert case.X.shape == (60 + 10 + 65, 5000) and case.X.dtype == np.float32
+    assert set(case.y) == {-1, 1} and case.X.min() >= 0 and case.X.max() <= 1
+    other = open_case("gisette_like", 1, 60)
+    assert not np.array_equal(case.X, other.X)
+    np.testing.assert_array_equal(case.X, open_case("gisette_like", 0, 60).X)
+    # Half of the columns are the values of others in another order.
+    sums = np.sort(np.round(np.sort(case.X, axis=0).T @ np.arange(1.0, 136.0), 4))
+    values, counts = np.unique(sums, return_counts=True)
+    assert counts[values > 0].min() >= 2
+    model = contender("fpc_print").build(random_state=0, degree=1, n_centers=50)
+    assert model.fit(*case.of(case.train)).score(*case.of(case.test)) > 0.7

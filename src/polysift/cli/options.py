@@ -354,7 +354,7 @@ class ModelOptions:
         Any, option(MODEL, "Number of centers.", "auto", parser=whole_or_auto, metavar="N|auto")
     ] = None
     scaler: Annotated[
-        Literal["auto", "minmax", "standard", "quantile", "none"] | None,
+        Literal["auto", "minmax", "symmetric", "standard", "quantile", "none"] | None,
         option(MODEL, "How columns are scaled.", "auto"),
     ] = None
     solver: Annotated[SolverName | None, option(MODEL, "Solver.", "auto")] = None

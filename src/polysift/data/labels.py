@@ -138,8 +138,14 @@ class Encoding:
         return self.factors[codes] if own is None else own * self.factors[codes]
 
 
-def find_encoding(parts: list[LabelPart], class_weight: Any, target: str = "y") -> Encoding:
-    """Return the encoding of the labels of all shards; messages call them ``target``."""
+def find_encoding(
+    parts: list[LabelPart], class_weight: Any, target: str = "y", classes: Any = None
+) -> Encoding:
+    """Return the encoding of the labels of all shards; messages call them ``target``.
+
+    Where the rows are a batch of more, ``classes`` are those of all, sorted; weights then count as
+    they are, since their mean over all rows is not known.
+    """
     labels = np.unique(np.concatenate([part.distinct for part in parts]))
     if labels.dtype.kind == "f" and not np.equal(labels, np.round(labels)).all():
         raise ValueError(
@@ -158,6 +164,8 @@ def find_encoding(parts: list[LabelPart], class_weight: Any, target: str = "y") 
             "it out to count each row once."
         )
     unit = _unit(parts, totals)
+    if classes is not None:
+        return _known_encoding(labels, totals, class_weight, target, classes)
     present = totals > 0
     classes = labels[present]
     if len(classes) < 2:
@@ -165,11 +173,34 @@ def find_encoding(parts: list[LabelPart], class_weight: Any, target: str = "y") 
             f"{target} must hold at least two classes; got one class only, "
             f"{shown(classes[:1])}. Rows of weight zero do not count."
         )
-    numbers = np.where(present, np.cumsum(present) - 1, -1)
-    numbers = numbers.astype(np.int8 if len(classes) <= MAX_INT8_CLASSES else np.int32)
+    numbers = _narrow(np.where(present, np.cumsum(present) - 1, -1), len(classes))
     counts = totals[present] if unit == 1.0 else _in_units(totals[present], unit)
     factors = _factors(class_weight, counts, classes)
     return Encoding(labels, numbers, classes, counts, factors, unit)
+
+
+def _known_encoding(
+    labels: np.ndarray[Any, Any],
+    totals: FloatArray,
+    class_weight: Any,
+    target: str,
+    classes: np.ndarray[Any, Any],
+) -> Encoding:
+    """Return the encoding of labels that are among given classes."""
+    numbers = codes_among(labels, classes, target)
+    if (numbers < 0).any():
+        raise ValueError(
+            f"{target} holds {shown(labels[numbers < 0][:1])}, which is not one of the classes "
+            f"{shown(classes)}. Pass all classes to the first call of partial_fit."
+        )
+    counts = np.zeros(len(classes))
+    counts[numbers] = totals
+    factors = _factors(class_weight, counts, classes)
+    return Encoding(labels, _narrow(numbers, len(classes)), classes, counts, factors)
+
+
+def _narrow(numbers: IntArray, n_classes: int) -> IntArray:
+    return numbers.astype(np.int8 if n_classes <= MAX_INT8_CLASSES else np.int32)
 
 
 def _exact_sum(values: list[float]) -> float:

@@ -198,6 +198,8 @@ class Execution:
         Whether the features are kept in memory from the first sweep on.
     compiled : bool
         Whether the compiled loops are used.
+    compiled_splines : bool
+        Whether those loops are used that compute the features of the spline kernel, if no others.
     float64 : bool
         Whether features are float64 even if the rows are float32.
     """
@@ -207,6 +209,7 @@ class Execution:
     spill: bool = False
     keep_features: bool = False
     compiled: bool = False
+    compiled_splines: bool = False
     float64: bool = False
 
 

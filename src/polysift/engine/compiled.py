@@ -28,6 +28,10 @@ MIN_COMPILED_EVALUATIONS = 10**9
 BLAS_PRODUCT_BYTES = 2**19
 """Bytes of the products X C of a block of rows with the centers, where BLAS computes them."""
 
+MIN_COMPILED_RANKS = 4 * 10**8
+"""Ranks that a fit compares, rows times centers times columns, which are worth the loops of a
+spline: numba takes a quarter of a second to import, NumPy some seconds for 10^10 of them."""
+
 MAX_COUNTED_PASSES = 100
 """Passes that are counted at most: a fit may stop long before max_iter."""
 
@@ -58,9 +62,20 @@ def worthwhile(rows: int, n_centers: int, passes: int) -> bool:
     )
 
 
-def with_loops(execution: Execution, rows: int, features_per_row: int, passes: int) -> Execution:
-    """Return an execution with the compiled loops where these are worthwhile."""
-    return replace(execution, compiled=worthwhile(rows, features_per_row, passes))
+def with_loops(
+    execution: Execution, rows: int, features_per_row: int, passes: int, columns: int
+) -> Execution:
+    """Return an execution with the compiled loops where these are worthwhile.
+
+    Those of splines alone are where there are ranks enough: those of ``columns`` per feature.
+    """
+    ranks = rows * features_per_row * columns
+    splines = _forced if _forced is not None else ranks >= MIN_COMPILED_RANKS
+    return replace(
+        execution,
+        compiled=worthwhile(rows, features_per_row, passes),
+        compiled_splines=splines and installed(),
+    )
 
 
 @contextmanager
@@ -101,7 +116,8 @@ class CompiledRows:
         self._n, d = features.map.n_centers, len(features.C1) - 1
         self._ranks = features.kernel.ranks
         self._by_blas = self._ranks > 0 or d > compiled_loops.MAX_UNROLLED_COLUMNS
-        self._walk = compiled_loops.walk(0 if self._by_blas else d, features.map.degree)
+        if not self._by_blas:
+            self._walk = compiled_loops.walk(d, features.map.degree)
         self._tile = compiled_loops.tile_rows(self._n, features.dtype.itemsize)
         rows = BLAS_PRODUCT_BYTES // (self._n * features.dtype.itemsize)
         self._product_rows = int(np.clip(rows // 8 * 8, 64, 2048))
@@ -207,11 +223,20 @@ class CompiledRows:
                 continue
             room = hi - lo if self._by_blas else tile
             A = self._work.array("A", (room, self._n), dtype) if Z is None else Z[part]
-            if self._by_blas:
-                np.matmul(X[part, self._ranks :], C[self._ranks :], out=A)
-            if self._ranks:
-                self._before.subtract_larger(X[part], C, self._ranks, A)
-            self._walk(task, X[part], C, A, tile, *columns, *own, *rest)
+            if not self._by_blas:
+                self._walk(task, X[part], C, A, tile, *columns, *own, *rest)
+                continue
+            self._features_by_blas(X[part], A)
+            if task != self._kernels.FEATURES:
+                self._kernels.walk_kept(task, A, tile, *columns, *own, *rest)
+
+    def _features_by_blas(self, X: FloatArray, A: FloatArray) -> None:
+        """Write the features of scaled rows X into A; BLAS computes the products."""
+        C, ranks = self._features.C1, self._ranks
+        np.matmul(X[:, ranks:], C[ranks:], out=A)
+        if ranks:
+            self._before.subtract_larger(X, C, ranks, A)
+        self._before.raise_to_power(A, self._features.map.degree)
 
     def update(
         self,

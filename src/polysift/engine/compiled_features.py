@@ -1,4 +1,4 @@
-"""Compiled loops over rows before a sweep: they scale rows, and compute the bases of a spline.
+"""Compiled loops over rows before a sweep: they scale rows, and compute features of a spline.
 
 ``compiled`` compiles a function, here and in ``compiled_loops``. Numba finds by the outermost
 function's file alone whether what it keeps on disk is out of date, so that a function must be in
@@ -109,3 +109,22 @@ def subtract_larger(X: FloatArray, C: FloatArray, ranks: int, A: FloatArray) -> 
 @compiled
 def _larger(a: float, b: float) -> float:
     return a if a > b else b  # max() would ask for NaN, too
+
+
+@compiled
+def raise_to_power(A: FloatArray, degree: int) -> None:
+    """Raise A to an integer power in place, as ``power_in_place`` does, row by row."""
+    rows, n = A.shape
+    first = 0
+    while degree >> (first + 1):
+        first += 1
+    base = np.empty(n, A.dtype)
+    for i in range(rows):
+        base[:] = A[i]
+        for bit in range(first - 1, -1, -1):
+            if (degree >> bit) & 1:
+                for j in range(n):
+                    A[i, j] = A[i, j] * A[i, j] * base[j]
+            else:
+                for j in range(n):
+                    A[i, j] *= A[i, j]

@@ -355,7 +355,7 @@ def walk(d: int, degree: int) -> Callable[..., None]:
     FEATURES computes the features of the rows X into Z, which for other tasks may also have the
     rows of a single tile; PRODUCT adds A' Omega A u to r; the updates of a loss update the state t
     of the rows and add to r and ``sums``, where ``first`` and ``second`` are gamma and relax, or
-    delta and line. With d = 0, Z holds the bases of the kernel of all rows.
+    delta and line.
 
     The closure may hold numbers only: with functions numba would not find its cache on disk.
     """
@@ -385,12 +385,9 @@ def walk(d: int, degree: int) -> Callable[..., None]:
             A = Z[lo:hi] if len(Z) == m else Z[: hi - lo]
             for i in range(hi - lo):
                 for j in range(n):
-                    if d == 0:
-                        z = A[i, j]
-                    else:
-                        z = C[d, j]
-                        for k in range(d):
-                            z += X[lo + i, k] * C[k, j]
+                    z = C[d, j]
+                    for k in range(d):
+                        z += X[lo + i, k] * C[k, j]
                     base = z
                     for step in range(steps):
                         z *= z

@@ -68,10 +68,12 @@ class ShardFeatures:
         self._precise = self._features
         if self._dtype != np.float64:
             self._precise = BlockFeatures(feature_map, np.float64)
-        self._compiled: CompiledRows | None = None
-        if execution.compiled and not data.source.sparse:
-            self._compiled = CompiledRows(self._features)
-            self._block_rows = self._compiled.block_rows or self._block_rows
+        self._loops: CompiledRows | None = None  # by which features are computed
+        splines = execution.compiled_splines and self._features.kernel.ranks > 0
+        if (execution.compiled or splines) and not data.source.sparse:
+            self._loops = CompiledRows(self._features)
+            self._block_rows = self._loops.block_rows or self._block_rows
+        self._compiled = self._loops if execution.compiled else None  # all of a sweep
 
     def spans(self) -> list[Span]:
         """Return the spans for ``gram``: the shards, or joined shards where folds divide them."""
@@ -101,23 +103,42 @@ class ShardFeatures:
             ):
                 yield fold_part, span[0] + order[lo:hi]
 
-    def _gram_features(self, X: Block) -> FloatArray:
-        """Return the features of many rows in float64, computed in blocks that fit the cache."""
+    @property
+    def gram_block_rows(self) -> int:
+        """The rows whose Gram matrix is added at once: whole blocks, as those of a sweep."""
+        return max(GRAM_BLOCK_ROWS // self._block_rows, 1) * self._block_rows
+
+    @property
+    def _keeps_in_gram(self) -> bool:
+        """Whether features are kept from the Gram pass on: its rows are in the order of a sweep."""
+        return self._stored is not None and self._data.fold_parts is None
+
+    def _gram_features(self, rows: slice | IntArray, X: Block) -> FloatArray:
+        """Return the features of many rows in float64, computed in blocks that fit the cache.
+
+        Those of rows of no weight are zero. Where rows have weights, the caller may overwrite them.
+        """
+        weights = self._data.weights_of(rows)
         A = self._work.array("A", (X.shape[0], self._map.n_centers), float)
+        kept = A
+        if self._keeps_in_gram:
+            assert self._stored is not None
+            kept = self._stored[rows]
+            if weights is None and kept.dtype == A.dtype:
+                A = kept
         # The compiled loops make blocks of their own, of rows that are scaled at once.
-        limit = self._block_rows if self._compiled is None else self._compiled.max_rows
+        limit = self._block_rows if self._loops is None else self._loops.max_rows
         for lo, hi in block_spans((0, X.shape[0]), limit):
-            if self._dtype == A.dtype:
-                self._block_features(X[lo:hi], A[lo:hi])
-            else:
-                A[lo:hi] = self._block_features(X[lo:hi])
+            own = None if weights is None else weights[lo:hi]
+            into = kept[lo:hi] if kept.dtype == self._dtype else None
+            made = self._present_features(X[lo:hi], own, into)
+            if into is None or kept is not A:
+                A[lo:hi] = made
         return A
 
     def _block_features(self, X: Block, out: FloatArray | None = None) -> FloatArray:
         """Return the features of a block, in ``out`` or in scratch space."""
-        if self._compiled is None:
-            return self._features(X, out)
-        return self._compiled.features(X, out)
+        return self._features(X, out) if self._loops is None else self._loops.features(X, out)
 
     def _present_features(
         self, X: Block, weights: FloatArray | None, out: FloatArray | None = None

@@ -45,17 +45,18 @@ class ShardWork(ShardFeatures):
         X = data.source.rows(part)
         sums = GramSums.zeros(data.n_fold_parts, n, data.n_columns)
         product = self._work.array("product", (n, n), float)
-        for fold_part, rows in self._rows_by_fold_part(span, GRAM_BLOCK_ROWS):
-            A = self._gram_features(rows_of_span(X, rows, span[0]))
+        for fold_part, rows in self._rows_by_fold_part(span, self.gram_block_rows):
+            A = self._gram_features(rows, rows_of_span(X, rows, span[0]))
             y, weights = data.labels_of(rows), data.weights_of(rows)
             if weights is not None:
-                A[weights == 0] = 0.0  # such rows were not surveyed, and may overflow
                 root = np.sqrt(weights)[:, np.newaxis]
                 A *= root
                 y *= root
             np.matmul(A.T, A, out=product)  # numpy sees the symmetry and halves the work
             sums.G[fold_part] += product
             sums.Aty[fold_part] += A.T @ y
+        if self._keeps_in_gram:
+            self._kept.add(span)
         return sums
 
     def sweep(self, item: Item, problems: Problems, u: FloatArray, state: FloatArray) -> Any:

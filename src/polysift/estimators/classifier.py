@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -11,6 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from polysift.data.inputs import keeping_features, refuse_masked, rows_source, training_source
 from polysift.data.source import DataSource
+from polysift.estimators.batches import (
+    check_partial_parameters,
+    checked_classes,
+    has_first_iterate,
+    merged,
+    set_sums,
+    sums_of,
+)
 from polysift.estimators.conventions import PolysiftEstimator, available_when
 from polysift.estimators.fitted import (
     FRAMES,
@@ -33,8 +42,14 @@ from polysift.runtime.parallel import Span, usable_jobs
 from polysift.runtime.parameters import check_n_jobs
 from polysift.runtime.types import FloatArray
 from polysift.solvers.result import Result
+from polysift.training.batches import train_batch
 from polysift.training.fit import WarmStart, train
-from polysift.training.job import check_solver_parameters, job_of, warn_about
+from polysift.training.job import (
+    check_initial_point,
+    check_solver_parameters,
+    job_of,
+    warn_about,
+)
 from polysift.training.plan import Forecast, plan
 
 PAPER: dict[str, Any] = {
@@ -44,13 +59,16 @@ PAPER: dict[str, Any] = {
     "degree": 3,
     "scaler": "minmax",
     "n_centers": 1000,
+    "centers": "uniform",
     "alpha": 1.0,
     "beta": 1.0,
     "rho": None,
 }
 """The paper's Algorithm 1 with nothing left to the data: ``FPCClassifier(**PAPER)``.
 
-The degree, for which the paper has a search, is any: ``FPCClassifier(**PAPER | {"degree": 9})``.
+It is the paper's text to the letter: uniform centers, alpha = beta = 1, and by default five
+iterations at most and tol = 5e-4. The degree, for which the paper has a search, and n are any:
+``FPCClassifier(**PAPER | {"degree": 9, "n_centers": 55})``; the text's n is min(C(s+d, s), m).
 """
 
 
@@ -84,16 +102,19 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         smallest seeded hash of their content, so that neither order nor repetition matters), or
         the given points in the units of X. "auto" is "uniform" when n is the full dimension
         C(s+d, s), where all schemes span the same space, and "random" otherwise.
-    scaler : {"auto", "minmax", "standard", "quantile", None}, default="auto"
+    scaler : {"auto", "minmax", "symmetric", "standard", "quantile", None}, default="auto"
         The scaler of the polynomial kernel. "auto" chooses between "standard" and "quantile".
         "minmax" scales each column to [0, 1] (the paper) and clips to [-0.1, 1.1] at prediction;
+        "symmetric" scales to [-1, 1], and clips to [-1.2, 1.2];
         "standard" clips to four standard deviations and divides by sqrt(d); "quantile" maps to
         ``(2 q - 1) / sqrt(d)`` with q the column's distribution function; None does not scale.
-    solver : {"auto", "paper", "lbfgs", "converged", "newton"}, default="auto"
+    solver : {"auto", "paper", "lbfgs", "minimum", "converged", "newton"}, default="auto"
         "paper" is Algorithm 1 with its few iterations, a form of early stopping: the model is close
         to a ridge regression on the labels. "lbfgs" goes on from a ridge regression whose scale
         fits the loss, by a few quasi-Newton steps in the metric of the Gram matrix; it stops
-        early, too, and needs a smooth loss. "converged" iterates to the minimum, with
+        early, too, and needs a smooth loss. "minimum" goes on to the minimum of the loss with its
+        penalty, by one of the next two: "newton" up to 1,000 centers, else "converged", and
+        ``solver_`` says which. "converged" iterates to the minimum by the ADMM, with
         over-relaxation 1.7 and a stopping rule on residuals; it warns if it does not converge.
         "newton" is Newton's method, for the hinge loss on a smoothed one whose smoothing is reduced
         step by step: with many rows per center it comes closer to the minimum, in far fewer
@@ -223,7 +244,8 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         The number of iterations.
     status_ : str
         Why the solver stopped: "tolerance", "converged", "minimum" (the rule of "newton"),
-        "zero_loss", "max_iter", "time_limit", "interrupted" or "callback".
+        "zero_loss", "max_iter", "time_limit", "interrupted", "callback", or "partial" for
+        ``partial_fit``.
     status_message_ : str
         The status as a sentence.
     history_ : dict of str to ndarray of shape (n_iter_,)
@@ -234,6 +256,8 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         the dual residual is the estimated distance to the minimum, relative to the objective, and
         there is no primal one and no H-norm (NaN); a pass may try a point that is not accepted:
         ``coef_`` are the best.
+    solver_ : str
+        The solver that was taken.
     gram_ : str
         "exact" or "sampled": how the steps were solved. If sampled, the dual residual is an
         estimate from the sample.
@@ -250,6 +274,8 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         "columns", a dict for each column that is not just numbers, none of them missing: "column"
         (its position), "kind", "missing" (a share), and of a category "levels" (their number) and
         "frequent" (some words with their shares).
+    partial_sums_ : dict
+        After ``partial_fit``: the sums of all batches so far, from which the next one goes on.
     random_state_ : int
         The seed used.
     calibrator_ : dict
@@ -371,7 +397,9 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         self.threshold = threshold
 
     @with_callbacks
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> FPCClassifier:
+    def fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, initial_point: Any = None
+    ) -> FPCClassifier:
         """Fit the model to rows and their labels.
 
         Parameters
@@ -389,6 +417,11 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
             over the rows of positive weight, so that a constant factor changes nothing but
             rounding. A weight of zero equals leaving the row out. ``class_weight`` multiplies the
             result.
+        initial_point : tuple of three arrays, default=None
+            The initial point (u0, v0, w0) of Algorithm 1, which ``solver="paper"`` runs: u0 of
+            shape (K, n) as ``coef_``, v0 and w0 of shape (m, K); with two classes, (n,) and (m,)
+            for labels of +1 (the second class) and -1. None, for all or for one of them, is the
+            paper's choice: 0, the labels, 0.
 
         Returns
         -------
@@ -396,12 +429,14 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
             The fitted classifier.
         """
         check_solver_parameters(self)
+        if initial_point is not None:
+            check_initial_point(self)
         with keeping_features(self):
-            result = self._fit(X, y, sample_weight)
+            result = self._fit(X, y, sample_weight, initial_point)
         warn_about(self, result, 3 + FRAMES)
         return self
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Result:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, initial_point: Any) -> Result:
         resuming = self.warm_start and hasattr(self, "coef_")
         source = training_source(self, X, y, sample_weight, reset=not resuming)
         job = job_of(self, source, self.random_state_ if resuming else None)
@@ -410,11 +445,67 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
             source,
             job,
             start=self._warm_start if resuming else None,
+            initial=initial_point,
             callback=partial(CallbackHook, tasks),
         )
         set_fitted_attributes(self, trained, job.spec.seed)
         tasks.end()
         return trained.result
+
+    @available_when(has_first_iterate)
+    def partial_fit(
+        self, X: Any, y: Any = None, classes: Any = None, sample_weight: Any = None
+    ) -> FPCClassifier:
+        """Add a batch of rows to the model: the sums over rows add up, and no row is kept.
+
+        The first batch decides what the columns are, and learns the scaler and the centers, with
+        the degree, the kernel and the number of centers if these are left to the data; so it should
+        be large and mixed. A model that ``fit`` has fitted, to a sample for instance, gives all of
+        that instead; the sums then begin with the first batch, without the rows of that sample.
+
+        The model after each batch is that of all rows so far, whatever the batches, to rounding:
+        for "paper" its first iterate, a ridge regression on the labels with the penalty rho; for
+        "lbfgs" that regression, scaled to the loss batch by batch, without the steps that ``fit``
+        takes from there. Other solvers have no such model. A batch costs what its share of the Gram
+        matrix costs, and the solution O(n^3).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or DataSource of shape (m, d)
+            The rows of the batch, as in ``fit``.
+        y : array-like of shape (m,)
+            Their labels; omitted where X is a source, which has its own.
+        classes : array-like, default=None
+            All classes; needed in the first call. A batch may lack some.
+        sample_weight : array-like of shape (m,), default=None
+            The weights of the rows, which count as they are: 0.5 is half a row. ``fit`` divides
+            weights that are no whole numbers by their mean, which is not known here.
+
+        Returns
+        -------
+        FPCClassifier
+            The classifier.
+        """
+        check_partial_parameters(self)
+        before = sums_of(self)
+        first = not hasattr(self, "coef_")
+        all_classes = checked_classes(self, classes)
+        with keeping_features(self):
+            source = training_source(self, X, y, sample_weight, reset=first)
+            job = job_of(self, source, None if first else self.random_state_)
+            trained, sums = train_batch(
+                source,
+                replace(job, classes=all_classes),
+                before,
+                None if first else partial(self._warm_start, by="partial_fit"),
+            )
+        if first:
+            set_fitted_attributes(self, trained, job.spec.seed)
+        else:
+            self.__dict__.update(merged(self, trained, anew=before is None))
+        set_sums(self, sums)
+        warn_about(self, trained.result, 3)
+        return self
 
     def plan(self, X: Any, y: Any = None, *, show: bool = True) -> Forecast:
         """Forecast the memory, passes and time of ``fit``, without fitting.
@@ -596,7 +687,7 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
             pass
         return out
 
-    def _warm_start(self, classes: Any) -> WarmStart:
-        check_warm_start(self, classes)
+    def _warm_start(self, classes: Any, by: str = "warm_start=True") -> WarmStart:
+        check_warm_start(self, classes, by)
         selection = getattr(self, "selection_", None)
         return WarmStart(feature_map_of(self), self.coef_.T, selection)

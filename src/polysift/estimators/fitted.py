@@ -65,6 +65,7 @@ OPTIONAL_ATTRIBUTES = (
     "decision_thresholds_",
     "threshold_report_",
     "selection_",
+    "partial_sums_",
 )
 """Fitted attributes that not every fit sets, so that those of an earlier one must go."""
 
@@ -94,6 +95,7 @@ def fitted_attributes(trained: Trained) -> dict[str, Any]:
         "status_message_": result.status.value,
         "history_": result.history,
         "kernel_": "spline" if trained.feature_map.kernel.ranks else "polynomial",
+        "solver_": result.solver,
         "gram_": "exact" if result.products is None else "sampled",
         "n_products_": result.products or 0,
     }
@@ -222,14 +224,18 @@ def map_params(model: Any) -> dict[str, Any]:
     return params | {"centers": model.centers if given is None else f"given ({given})"}
 
 
-def check_warm_start(model: Any, classes: Any) -> None:
-    """Raise if a warm start is impossible: if the feature map or the classes have changed."""
+def check_warm_start(model: Any, classes: Any, by: str = "warm_start=True") -> None:
+    """Raise if a warm start is impossible: if the feature map or the classes have changed.
+
+    ``by`` is what asks for it.
+    """
+    anew = "Set warm_start=False" if by == "warm_start=True" else "Clone the model"
     current = map_params(model) | {"classes": list(classes)}
     for name, before in (model._map_params | {"classes": list(model.classes_)}).items():
         if current[name] != before:
             raise ValueError(
-                f"warm_start=True goes on with {name}={before!r}, but now {name} is "
-                f"{current[name]!r}. Set warm_start=False to start anew."
+                f"{by} goes on with {name}={before!r}, but now {name} is "
+                f"{current[name]!r}. {anew} to start anew."
             )
 
 

@@ -244,7 +244,8 @@ class FPCClassifierCV(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, 
         name of each; "automatic", whether it has the feature map of the automatic choice, whose
         columns may have different weights ("params" are those that were chosen, ``best_params_``
         leave them to ``FPCClassifier`` again); "n_iter", the number of iterations (the mean over
-        splits); "n_rows", the rows on which it was compared last; and "status": "finished"; "screened" or "stopped" (by the
+        splits); "n_rows", the rows on which it was compared last; and "status": "finished";
+        "screened" or "stopped" (by the
         time limit or an interrupt), where scores are those on ``n_rows`` rows after ``n_iter``
         iterations; "overflow", where features are too large for their type; or "not run".
         Candidates that were not finished rank behind all others. There are no times, since

@@ -38,7 +38,7 @@ class PolynomialKernelMap(
         The number of centers n; "auto" is min(C(s+d, s), 1000), or all rows of given centers.
     centers : {"auto", "uniform", "first", "random"} or array of shape (n, d), default="auto"
         How the centers are chosen; see :class:`FPCClassifier`.
-    scaler : {"minmax", "standard", "quantile", None}, default="minmax"
+    scaler : {"minmax", "symmetric", "standard", "quantile", None}, default="minmax"
         How the columns are scaled first; see :class:`FPCClassifier`.
     n_jobs : int, default=None
         The number of threads; None is all cores that this process may use.

@@ -89,7 +89,7 @@ class Products:
         kernel, n = self.scaler.kernel, len(self.centers)
         out, scratch = np.empty((2, len(Z), n))
         rows = np.concatenate([Z, np.ones((len(Z), 1))], axis=1)
-        kernel.base(rows, kernel.facing(self.centers), out, scratch)
+        kernel.base(rows, kernel.parted(kernel.facing(self.centers)), out, scratch)
         return out
 
     def baseline(self, Z: FloatArray, weights: FloatArray) -> Baseline:

@@ -255,6 +255,7 @@ class BlockFeatures:
         self.kernel = feature_map.kernel
         # A coordinate of ones adds the kernel's 1 inside the product, without a pass of its own.
         self.C1 = np.ascontiguousarray(self.kernel.facing(feature_map.centers), dtype)
+        self._parted = self.kernel.parted(self.C1)
         self._work = Workspace()
 
     def rows(self, block: FloatArray) -> FloatArray:
@@ -263,6 +264,10 @@ class BlockFeatures:
         X1[:, :-1] = self.map.coordinates(block)
         X1[:, -1] = 1.0
         return X1
+
+    def base(self, X: FloatArray, out: FloatArray, scratch: FloatArray) -> None:
+        """Write the base of the power, of what ``rows`` returns, into ``out``."""
+        self.kernel.base(X, self._parted, out, scratch)
 
     def __call__(self, block: Block, out: FloatArray | None = None) -> FloatArray:
         """Return the features of a block, of shape (rows, n).
@@ -277,7 +282,7 @@ class BlockFeatures:
             C = self.C1[:-1]
             np.add(scaled.astype(self.dtype) @ C, 1.0 + origin.astype(self.dtype) @ C, out=Z)
         else:
-            self.kernel.base(self.rows(block), self.C1, Z, scratch)
+            self.base(self.rows(block), Z, scratch)
         power_in_place(Z, self.map.degree, scratch)
         return Z
 

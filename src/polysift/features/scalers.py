@@ -27,7 +27,7 @@ from polysift.runtime.arrays import InvalidFieldError, require, required_array
 from polysift.runtime.types import Block, BoolArray, FloatArray, IntArray
 
 MINMAX_MARGIN = 0.1
-"""How far a min-max scaled value may lie outside [0, 1]: a polynomial explodes outside its box."""
+"""How far beyond its range a column may lie, as a share of it: a polynomial explodes outside."""
 
 MAX_DEVIATIONS = 4.0
 """The standard deviations from the mean at which standard scaling clips."""
@@ -260,6 +260,18 @@ class MinMaxScaler(AffineScaler):
         return cls(low, _inverse(width), low - margin, high + margin)
 
 
+class SymmetricScaler(AffineScaler):
+    """Takes the range of each column to [-1, 1], and clips a margin beyond it."""
+
+    @classmethod
+    def learn(cls, statistics: ColumnStatistics, sketch: QuantileSketch | None) -> Self:
+        """Learn the ranges."""
+        low, high = statistics.low, statistics.high
+        width = high - low
+        margin = MINMAX_MARGIN * width
+        return cls(low + width / 2, 2.0 * _inverse(width), low - margin, high + margin)
+
+
 class StandardScaler(AffineScaler):
     """Takes columns to mean 0 and variance 1 / d, and clips some standard deviations away."""
 
@@ -361,6 +373,7 @@ class QuantileScaler(Scaler):
 
 SCALERS: dict[str | None, type[Scaler]] = {
     "minmax": MinMaxScaler,
+    "symmetric": SymmetricScaler,
     "standard": StandardScaler,
     "quantile": QuantileScaler,
     None: AffineScaler,

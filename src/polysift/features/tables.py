@@ -362,7 +362,8 @@ def check_words(name: str, words: Any, known: Collection[str], d: int) -> None:
 def _number_scaler(stored: Any) -> Scaler:
     if not isinstance(stored, dict):
         raise InvalidFieldError("scaler_ must hold scalers of numbers")
-    if stored.get("kind") == SplineScaler.kind:
+    kind = stored.get("kind")
+    if isinstance(kind, str) and kind == SplineScaler.kind:
         return SplineScaler.from_dict(stored)
     return scaler_from_dict(stored)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from polysift.engine.sums import SCALES
 from polysift.features.columns import COLUMN_KINDS
 from polysift.features.kernels import KERNELS
 from polysift.features.scalers import SCALERS, Scaler
@@ -53,6 +54,9 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
         _integer(attributes, "degree_", 1, MAX_DEGREE)
         _word({"kernel_": "polynomial"} | attributes, "kernel_", KERNELS)
         _check_column_facts(attributes, d, scaler)
+        if "partial_sums_" in attributes:
+            fields = ("gram", "labels", "slopes", "weight")
+            _check_sums(_fields(attributes, "partial_sums_", *fields), n, columns)
     else:
         _check_search(attributes, d, classes)
     if "calibrator_" in attributes:
@@ -65,6 +69,16 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
         require(all(map(_is_number, figures)), "the figures of threshold_report_ must be numbers")
         require(isinstance(report["measure"], str), "the measure of thresholds must be text")
     _check_records(attributes, len(classes), d)
+
+
+def _check_sums(sums: dict[str, Any], n: int, columns: int) -> None:
+    """Check the sums from which ``partial_fit`` goes on."""
+    required_array(sums, "gram", "f", (n, n))
+    required_array(sums, "labels", "f", (n, columns))
+    required_array(sums, "slopes", "f", (len(SCALES), columns))
+    weight: Any = sums["weight"]
+    fits = isinstance(weight, float) and np.isfinite(weight) and weight > 0
+    require(fits and len(sums) == 4, "partial_sums_ must hold arrays, and a positive weight")
 
 
 def _check_column_facts(attributes: dict[str, Any], d: int, scaler: Scaler) -> None:
@@ -106,7 +120,7 @@ def _check_records(attributes: dict[str, Any], n_classes: int, d: int) -> None:
     notes = attributes.get("column_notes_", [])
     text = isinstance(notes, list) and all(isinstance(note, str) for note in notes)
     require(text, "column_notes_ must be a list of text")
-    for name in ("status_", "status_message_", "gram_"):
+    for name in ("status_", "status_message_", "gram_", "solver_"):
         require(isinstance(attributes.get(name, ""), str), f"{name} must be text")
     for name in ("rho_", "best_score_", "time_saved_"):
         require(_is_number(attributes.get(name, 0.0)), f"{name} must be a number")

@@ -20,7 +20,6 @@ from polysift.runtime.parallel import usable_jobs
 from polysift.runtime.parameters import check_choice, check_flag, check_integer, check_real, listed
 from polysift.selection.candidates import Candidate, Variant
 from polysift.selection.scoring import Scorer, check_scorers
-from polysift.solvers.names import SOLVERS
 from polysift.solvers.solver import SolverSettings
 from polysift.training.calibration import CALIBRATIONS
 from polysift.training.choice import Openings, open_map_spec
@@ -33,6 +32,9 @@ from polysift.training.job import (
     solver_settings,
 )
 from polysift.training.thresholds import Threshold, check_threshold
+
+SEARCHED = ("paper", "lbfgs", "converged", "newton")
+"""Solvers that a search can compare."""
 
 EFFORTS = ("normal", "high")
 """How much a search tries where nothing is said."""
@@ -314,7 +316,7 @@ def _pairs(estimator: Any) -> list[tuple[str, str]]:
     solvers, losses = listed("solvers", estimator.solvers), listed("losses", estimator.losses)
     if not is_auto(estimator.solvers):
         for value in solvers:
-            check_choice("solvers", value, SOLVERS[1:])
+            check_choice("solvers", value, SEARCHED)
     pairs = [
         solver_and_loss(SimpleNamespace(solver=solver, loss=loss))
         for solver in solvers

@@ -103,7 +103,8 @@ class SearchContext:
     def execution(self, chosen: Execution, level: Level, n: int, passes: int) -> Execution:
         """Return an execution with compiled loops where they pay, in the type that solvers need."""
         float64 = any(solver == "newton" for solver, _ in self.job.pairs)
-        return with_loops(replace(chosen, float64=float64), level.n_rows, n, passes)
+        columns = level.data.source.n_features
+        return with_loops(replace(chosen, float64=float64), level.n_rows, n, passes, columns)
 
 
 def empty_rows(

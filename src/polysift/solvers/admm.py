@@ -36,6 +36,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from polysift.engine.engine import Engine
+from polysift.engine.initial_updates import FirstUpdate, GivenUpdate
 from polysift.engine.problems import Problem
 from polysift.engine.row_updates import AdmmUpdate
 from polysift.engine.sums import AdmmSums
@@ -43,6 +44,7 @@ from polysift.losses import HINGE, Loss
 from polysift.runtime.arrays import required_array
 from polysift.runtime.types import FloatArray
 from polysift.solvers.factor import Factor, Ridge
+from polysift.solvers.initial_point import InitialPoint
 from polysift.solvers.result import Status
 from polysift.solvers.solver import Solver, penalty_of, penalty_terms
 
@@ -89,6 +91,7 @@ class AdmmSettings:
     loss: Loss = HINGE
     penalised: bool = False
 
+    name: ClassVar[str] = "paper"
     many_sweeps: ClassVar[bool] = False
     float64_features: ClassVar[bool] = False
     hessians: ClassVar[bool] = False
@@ -143,6 +146,7 @@ class ConvergedSettings(AdmmSettings):
     max_iter: int = 300
     tol: float = 1e-3
 
+    name: ClassVar[str] = "converged"
     many_sweeps: ClassVar[bool] = True
     first_products: ClassVar[int] = 5  # all other steps depend on its lambda
 
@@ -218,6 +222,33 @@ class Admm(Solver):
         if first:  # rows begin with t = 1, so that v = y (1 + first) and q = -y first
             self.r, self.g = (1.0 + 2.0 * first) * Aty, -first * Aty
         self._du = self.u
+        self._given: tuple[InitialPoint, AdmmSums | None] | None = None
+
+    def start_at(self, engine: Engine, point: InitialPoint) -> None:
+        """Start from a point that is given; takes two passes over the rows."""
+        given = replace(self.problem, update=GivenUpdate(loss=self.settings.loss))
+        q, state = point.w / self.beta, engine.state
+        assert isinstance(state, np.ndarray)  # checked before: the engine is of this machine
+        state[:] = q
+        self.g = engine.sweep([given], np.zeros_like(point.u)).r
+        self.u = point.u
+        state[:] = point.v
+        self.r = self._with_penalty(engine.sweep([given], self.u).r - self.g)
+        state[:] = q
+        first = FirstUpdate(self.m * self.beta, 1.0, self.settings.loss)
+        self.problem, self._given = replace(self.problem, update=first), (point, None)
+
+    def finish(self, engine: Any, number: int) -> None:
+        """After the first sweep from a given point, add what v has moved to its sums."""
+        if self._given is None:
+            return
+        (point, swept), self._given = self._given, None
+        assert swept is not None
+        update = AdmmUpdate(self.m * self.beta, self.settings.relax, self.settings.loss)
+        self.problem = replace(self.problem, update=update)
+        t = np.asarray(engine.state[:, number * self.u.shape[1] :][:, : self.u.shape[1]])
+        v = t + self.settings.loss.prox_step(t, self.m * self.beta)
+        self.update(replace(swept, dv2=point.moved(v)), self._seconds)
 
     def start_from(self, engine: Engine, u0: FloatArray) -> None:
         """Start from other coefficients, with v = prox(A u0) and w the matching multiplier."""
@@ -244,6 +275,9 @@ class Admm(Solver):
 
     def update(self, swept: AdmmSums, seconds: float) -> None:
         """Update r, the history and the status by the sums of a sweep: line 6 of Algorithm 1."""
+        if self._given is not None:  # to be completed first
+            self._given, self._seconds = (self._given[0], swept), seconds
+            return
         self.r, self.g = self._with_penalty(swept.r), self._next_g(swept.r)
         self.rows.append(self._measured(swept) | {"seconds": seconds})
         self.status = self.settings.stopping_status(self.rows)

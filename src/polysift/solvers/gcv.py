@@ -71,10 +71,12 @@ def choose_rho(G: FloatArray, Aty: FloatArray, m: float, floor: float) -> RidgeC
     w = np.maximum(scipy.linalg.eigvalsh_tridiagonal(d, e) if n > 1 else d, 0.0)
     best = RidgeChoice(np.inf, np.inf, 0.0)
     for rho in _candidates(floor / unit, MAX_RELATIVE_RHO * float(w.sum()) / min(n, m)):
-        u = _solve(d + rho, e, b)
         df = float(np.sum(w / (w + rho)))
         room = 1.0 - ROBUSTNESS * df / m
-        if u is None or room <= 0.0:
+        if room <= 0.0:
+            break  # nor is there for a smaller one
+        u = _solve(d + rho, e, b)
+        if u is None:
             continue
         rss = max(K * m - float(np.vdot(u, b)) - rho * float(np.vdot(u, u)), 0.0)
         score = rss / (K * m) / room**2
@@ -94,11 +96,10 @@ def _tridiagonal(G: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray, 
     n = len(G)
     work = int(lapack.dsytrd_lwork(n, lower=1)[0])
     c, d, e, tau, _ = lapack.dsytrd(G.T, lower=1, lwork=work)  # columns of G.T are contiguous
-    b = np.array(B, dtype=float)
-    for i in range(n - 1):  # Q' = H_(n-1) ... H_1, reflectors that lie below the subdiagonal
-        v = c[i + 1 :, i].copy()
-        v[0] = 1.0
-        b[i + 1 :] -= np.outer(tau[i] * v, v @ b[i + 1 :])
+    b = np.array(B, dtype=float, order="F")
+    if n > 1:  # reflectors that lie below the subdiagonal, as those of a QR decomposition
+        room = lapack.dormqr("L", "T", c[1:, :-1], tau, b[1:], lwork=-1)[1][0]
+        b[1:] = lapack.dormqr("L", "T", c[1:, :-1], tau, b[1:], lwork=int(room))[0]
     return d, e, b
 
 

@@ -69,6 +69,7 @@ class LbfgsSettings:
     tol: float = 1e-4
     loss: Loss = LOGISTIC
 
+    name: ClassVar[str] = "lbfgs"
     penalised: ClassVar[bool] = True
     many_sweeps: ClassVar[bool] = True
     float64_features: ClassVar[bool] = False
@@ -164,7 +165,7 @@ class Lbfgs(Solver):
 
     def _scale(self, swept: ScaleSums) -> None:
         """Scale the ridge regression to the least loss of each column."""
-        factors, places = zip(*(_least(slopes) for slopes in swept.slopes.T), strict=True)
+        factors, places = zip(*map(least_scale, swept.slopes.T), strict=True)
         self._scaled, self._at = True, self.u * np.array(factors)
         curved = [column[at] for column, at in zip(swept.curved.T, places, strict=True)]
         self._curvature = np.maximum(np.array(curved) / self.m, MIN_CURVATURE)
@@ -237,7 +238,7 @@ STATE = ("curvature", "at", "loss", "gradient", "direction", "length")
 """The arrays of a run's state, besides u and the steps so far."""
 
 
-def _least(slopes: FloatArray) -> tuple[float, int]:
+def least_scale(slopes: FloatArray) -> tuple[float, int]:
     """Return the factor at which the loss is least, by its slopes at ``SCALES``, and the nearest.
 
     The loss is convex, so that its slope rises.

@@ -2,5 +2,5 @@
 
 from __future__ import annotations
 
-SOLVERS = ("auto", "paper", "lbfgs", "converged", "newton")
+SOLVERS = ("auto", "paper", "lbfgs", "minimum", "converged", "newton")
 """What the parameter ``solver`` takes."""

@@ -93,6 +93,7 @@ class NewtonSettings:
     loss: Loss = HINGE
     penalised: bool = False
 
+    name: ClassVar[str] = "newton"
     many_sweeps: ClassVar[bool] = True
     float64_features: ClassVar[bool] = True
     hessians: ClassVar[bool] = True

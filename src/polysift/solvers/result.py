@@ -34,6 +34,7 @@ class Status(Enum):
     TIME_LIMIT = "time_limit struck; this is the latest model."
     INTERRUPTED = "The fit was interrupted; this is the latest model."
     CALLBACK = "A callback asked to stop."
+    PARTIAL = "A ridge regression by the sums over all batches so far (partial_fit)."
 
     @property
     def word(self) -> str:
@@ -65,6 +66,8 @@ class Result:
         How far from convergence the last iteration was, for a warning; empty if not applicable.
     choice : RidgeChoice or None
         How ``rho`` was chosen, if it was.
+    solver : str
+        The name of the solver.
     """
 
     u: FloatArray
@@ -76,6 +79,7 @@ class Result:
     products: int | None = None
     shortfall: str = ""
     choice: RidgeChoice | None = None
+    solver: str = ""
 
     @property
     def n_iter(self) -> int:

@@ -139,6 +139,8 @@ class SolverSettings(Protocol):
 
     Attributes
     ----------
+    name : str
+        The solver, by its name in ``names.SOLVERS``.
     ridge : Ridge
         How rho is chosen.
     loss : Loss
@@ -161,6 +163,9 @@ class SolverSettings(Protocol):
     update_cost : int
         The cost of the update of a row by NumPy, in features.
     """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
 
     @property
     def ridge(self) -> Ridge: ...  # noqa: D102

@@ -7,7 +7,7 @@ A ``Start`` makes the solvers: from the Gram matrix of all rows (``FullGram``), 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,8 +17,10 @@ from polysift.engine.engine import Engine, FullEngine
 from polysift.engine.sums import GramSums
 from polysift.runtime import clock
 from polysift.runtime.types import FloatArray
+from polysift.solvers.admm import Admm
 from polysift.solvers.factor import Ridge, chosen_ridge, factored
 from polysift.solvers.gcv import RidgeChoice
+from polysift.solvers.initial_point import InitialPoint
 from polysift.solvers.loop import IterationCallback, Loop
 from polysift.solvers.result import Result
 from polysift.solvers.solver import Solver, SolverSettings
@@ -75,6 +77,7 @@ def solve(
     n_folds: int = 0,
     start: Start = FullGram(),
     u0: FloatArray | None = None,
+    point: InitialPoint | None = None,
     name: str = "solver",
     callback: IterationCallback | None = None,
 ) -> tuple[Result, FloatArray]:
@@ -94,6 +97,8 @@ def solve(
         How the solvers start.
     u0 : ndarray of shape (n, K), optional
         Coefficients to start from. By default the paper's start, (u, v, w) = (0, y, 0).
+    point : InitialPoint, optional
+        The point to start the ADMM from, on this machine.
     name : str
         The name of the solvers' state in the checkpoint.
     callback : IterationCallback, optional
@@ -120,10 +125,13 @@ def solve(
     )
     if u0 is not None and solvers[0].iterates == 0:
         solvers[0].start_from(engine, u0)
+    if point is not None and solvers[0].iterates == 0:
+        assert isinstance(solvers[0], Admm)
+        solvers[0].start_at(engine, point)
     loop.run(callback=callback)
     context.monitor.lift()
     scores = np.empty((0, 0))
     if n_folds:
         own = [solver.coefficients() for solver in solvers[1:]]
         scores = np.asarray(engine.scores([solvers[0].problem], own))
-    return solvers[0].result(), scores
+    return replace(solvers[0].result(), solver=settings.name), scores

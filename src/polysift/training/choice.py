@@ -141,7 +141,7 @@ class Trial:
     feature_map : FeatureMap or None
         The map itself.
     u : ndarray of shape (n, K) or None
-        The coefficients of the ridge regression.
+        The coefficients of the ridge regression, where columns may be weighed by them.
     """
 
     spec: MapSpec
@@ -265,6 +265,7 @@ class MapChooser:
         self.trials: list[Trial] = []
         self._count: Callable[[], None] = lambda: None
         self._overflow: FeatureOverflowError | None = None
+        self._confirming = False
 
     def _use(self, sample: LabelledSample) -> None:
         """Compute with these rows of the sample from now on."""
@@ -294,6 +295,7 @@ class MapChooser:
                 best = self._weighed(best)
             if self._sample.total > MIN_GROWTH * self._total:
                 self._use(self._sample)
+                self._confirming = True
                 best = self._confirmed(best.spec, n)
         return best
 
@@ -309,7 +311,7 @@ class MapChooser:
                 continue  # the other kernel is the same
             scalers = self._openings.scalers if kernel == "polynomial" else (spec.scaler,)
             found = [
-                self._climb(replace(spec, kernel=kernel, scaler=scaler, degree=degree))
+                self._climb(replace(spec, kernel=kernel, scaler=scaler, degree=degree), best.score)
                 for scaler in scalers
             ]
             best = _preferred([best, *found])
@@ -340,11 +342,17 @@ class MapChooser:
     def _has_numbers(self) -> bool:
         return len(self._survey.statistics.low) > 0
 
-    def _climb(self, spec: MapSpec) -> Trial:
-        """Return the best trial over degrees, up or down from that of ``spec`` while it pays."""
+    def _climb(self, spec: MapSpec, rival: float = np.inf) -> Trial:
+        """Return the best trial over degrees, up or down from that of ``spec`` while it pays.
+
+        A kernel that is no better than its rival, at the rival's best degree, is not so at another:
+        on 92 tables none was, so that further trials would be for nothing.
+        """
         degrees = self._openings.degrees
         at = int(np.argmin(np.abs(np.array(degrees) - spec.degree)))
         best = self._try(replace(spec, degree=degrees[at]))
+        if rival < min(best.score, NOTHING_FOUND):
+            return best
         for ahead in (degrees[at + 1 :], degrees[:at][::-1]):
             began = best
             for degree in ahead:
@@ -376,7 +384,9 @@ class MapChooser:
         if not np.isfinite(trace):
             raise FeatureOverflowError(GRAM_OVERFLOWS)
         ridge = choose_rho(G, Aty, data.total_weight(), rho_floor(trace))
-        return Trial(spec, ridge, feature_map, _solution(G, Aty, ridge.rho))
+        weighable = self._openings.weights and spec.weights is None and not self._confirming
+        u = _solution(G, Aty, ridge.rho) if weighable else None
+        return Trial(spec, ridge, feature_map, u)
 
     def _weights(self, trial: Trial) -> FloatArray | None:
         """Return weights of the columns by how much each matters to a trial's scores.
@@ -437,7 +447,7 @@ def _score_changes(
     for lo, hi in block_spans((0, len(rows)), WEIGHED_BLOCK_ROWS):
         X = features.rows(rows[lo:hi])
         base, power, scratch = np.empty((3, hi - lo, feature_map.n_centers))
-        features.kernel.base(X, features.C1, base, scratch)
+        features.base(X, base, scratch)
         np.copyto(power, base)
         power_in_place(power, feature_map.degree, scratch)
         whole = power @ u

@@ -10,6 +10,7 @@ from polysift.data.source import DataSource
 from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import LOCAL, FitContext, last_words
 from polysift.engine.budget import Execution, Shape
+from polysift.engine.compiled import with_loops
 from polysift.engine.sampling import Draw
 from polysift.features.columns import TableColumns, column_facts
 from polysift.features.feature_map import (
@@ -24,6 +25,7 @@ from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
 from polysift.runtime.types import FloatArray, IntArray
 from polysift.solvers.conjugate_gradients import SampledGram
+from polysift.solvers.initial_point import InitialPoint, initial_point
 from polysift.solvers.loop import IterationCallback
 from polysift.solvers.result import Result
 from polysift.solvers.starts import (
@@ -97,6 +99,7 @@ def train(
     job: Job,
     *,
     start: Callable[[Any], WarmStart] | None = None,
+    initial: Any = None,
     callback: Callable[[FeatureMap, Any], IterationCallback] | None = None,
 ) -> Trained:
     """Run a job and return the fitted model.
@@ -109,6 +112,8 @@ def train(
         The parameters of the fit.
     start : callable, optional
         Takes the classes, returns the warm start.
+    initial : tuple, optional
+        The initial point of Algorithm 1, (u0, v0, w0).
     callback : callable, optional
         Takes the feature map and the classes, returns the callback of the iterations.
     """
@@ -121,25 +126,20 @@ def train(
     ):
         context = FitContext(monitor, job.backend)
         try:
-            prepared = _surveyed(source, job, context, warm=start is not None)
-            job = replace(job, spec=_counted(job, prepared))
-            warm = None if start is None else start(prepared.classes)
-            folds = prepared.folds
+            mapped = map_rows(source, job, context, start)
+            job, prepared, warm = mapped.job, mapped.prepared, mapped.warm
+            feature_map, folds = mapped.feature_map, prepared.folds
             if job.threshold is not None:
                 job.threshold.check_classes(prepared.classes)
-            if warm is None:
-                with context.executing(_least_execution(source, job)) as counting:
-                    prepared = with_targets(prepared, folds, job.spec.seed, counting)
-            job, selection = _chosen(source, job, prepared, context)
-            selection = selection if warm is None else warm.selection
-            feature_map = _feature_map(source, job, prepared, warm)
+            data, point = _folded(prepared, folds), None
+            if initial is not None:
+                point = initial_point(initial, data, feature_map.n_centers)
             if job.checkpoint is not None:
-                checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, warm))
+                checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, warm, point))
                 context = replace(context, checkpoint=checkpoint)
             fitted_map = feature_map.fitted()
             follow = None if callback is None else callback(fitted_map, prepared.classes)
             shape = shape_of(source, job, len(prepared.classes), prepared.data.weighted)
-            data = _folded(prepared, folds)
             with context.executing(execution_for(job, shape)) as context:
                 result, scores = solve(
                     context.engine(data, feature_map),
@@ -148,6 +148,7 @@ def train(
                     n_folds=0 if folds is None else folds.n_splits,
                     start=_start(data, feature_map, job, shape, warm=warm is not None),
                     u0=None if warm is None else warm.u,
+                    point=point,
                     callback=follow,
                 )
         except OutOfTime as late:
@@ -175,9 +176,53 @@ def train(
         calibration,
         prepared.columns,
         prepared.notes,
-        selection,
+        mapped.selection,
         thresholds,
     )
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Rows that are ready to be summed up.
+
+    Attributes
+    ----------
+    job : Job
+        The job, with what its parameters left open.
+    prepared : Prepared
+        What the survey has found.
+    feature_map : FeatureMap
+        The features.
+    selection : dict or None
+        How the feature map was chosen, if it was.
+    warm : WarmStart or None
+        The warm start, if there is one.
+    """
+
+    job: Job
+    prepared: Prepared
+    feature_map: FeatureMap
+    selection: dict[str, Any] | None
+    warm: WarmStart | None
+
+
+def map_rows(
+    source: DataSource,
+    job: Job,
+    context: FitContext,
+    start: Callable[[Any], WarmStart] | None,
+) -> Mapped:
+    """Survey the rows, and choose and learn their feature map, or take that of a warm start."""
+    prepared = _surveyed(source, job, context, warm=start is not None)
+    job = replace(job, spec=_counted(job, prepared))
+    warm = None if start is None else start(prepared.classes)
+    if warm is None:
+        with context.executing(_least_execution(source, job)) as counting:
+            prepared = with_targets(prepared, prepared.folds, job.spec.seed, counting)
+    job, selection = _chosen(source, job, prepared, context)
+    selection = selection if warm is None else warm.selection
+    feature_map = _feature_map(source, job, prepared, warm)
+    return Mapped(job, prepared, feature_map, selection, warm)
 
 
 def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) -> Prepared:
@@ -195,7 +240,7 @@ def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) 
         return replace(asked, gather=gather, sampled=share, hashes=job.held_out)
 
     with context.executing(_least_execution(source, job)) as surveying:
-        return prepare(source, job.spec, questions, job.class_weight, surveying)
+        return prepare(source, job.spec, questions, job.class_weight, surveying, job.classes)
 
 
 def _with_open_centers(asked: Questions, job: Job, source: DataSource) -> Questions:
@@ -225,7 +270,11 @@ def _chosen(
     """Return the job with what its parameters leave open, and how that was chosen."""
     if job.openings is None or prepared.sample is None or not len(prepared.sample.codes):
         return job, None
-    with context.executing(_least_execution(source, job)) as trying:
+    _, most = job.spec.resolve(source.n_features)
+    execution = _least_execution(source, job)
+    # The trials together compare about as many ranks as the fit.
+    execution = with_loops(execution, source.n_rows, most, 0, source.n_features)
+    with context.executing(execution) as trying:
         chooser = MapChooser(prepared, job.openings, trying)
         best = chooser.choose(job.spec)
     n = job.spec.n_centers
@@ -309,13 +358,16 @@ def _start(data: TrainingSet, feature_map: FeatureMap, job: Job, shape: Shape, w
     return Subsample(data, feature_map, draw, execution)
 
 
-def _fingerprint(job: Job, prepared: Prepared, warm: WarmStart | None) -> dict[str, Any]:
+def _fingerprint(
+    job: Job, prepared: Prepared, warm: WarmStart | None, point: InitialPoint | None
+) -> dict[str, Any]:
     """Return plain values by which a checkpoint recognises this fit."""
+    start = None if warm is None else digest(warm.u, warm.feature_map.centers)
     return {
         **job.parameters,
         **prepared.fingerprint(),
         "seed": job.spec.seed,
-        "start": None if warm is None else digest(warm.u, warm.feature_map.centers),
+        "start": start if point is None else digest(point.u, point.v, point.w),
     }
 
 

@@ -90,7 +90,7 @@ def execution_for(job: Job, shape: Shape) -> Execution:
     execution = job.backend.fit_in(job.memory_limit, shape, job.threads, keep_features=keep)
     execution = replace(execution, float64=settings.float64_features)
     features = shape.centers + settings.update_cost
-    return with_loops(execution, shape.rows, features, settings.max_iter)
+    return with_loops(execution, shape.rows, features, settings.max_iter, shape.features)
 
 
 def plan(source: DataSource, job: Job) -> Forecast:
@@ -262,7 +262,8 @@ def _expected_seconds(
     reading = _reading_seconds(source) / parallel
     rows = shape.rows / parallel
     sweeps = settings.expected_sweeps(shape.rows, shape.centers, source.dtype)
-    reads = 1 if execution.keep_features else sweeps  # kept features need no rows
+    # Kept features need no rows; without folds they are kept from the Gram matrix on.
+    reads = min(shape.fold_parts - 1, 1) if execution.keep_features else sweeps
     phases = {
         "survey": rows * survey_row + reading,
         "Gram matrix": rows * gram_row + reading,

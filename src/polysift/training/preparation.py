@@ -99,6 +99,7 @@ def prepare(
     questions: Callable[[bool], Questions],
     class_weight: Any,
     context: FitContext,
+    classes: Any = None,
 ) -> Prepared:
     """Survey the rows, encode their labels, and find what the columns are.
 
@@ -114,6 +115,8 @@ def prepare(
         The weights of the classes.
     context : FitContext
         The backend, threads and progress.
+    classes : ndarray, optional
+        All classes, where the rows are a batch of more.
     """
 
     def surveyed(table: bool, labels: bool = True, by_position: bool = False) -> Survey:
@@ -126,7 +129,7 @@ def prepare(
 
     found = surveyed(spec.table)
     parts, found.labels = found.labels, []
-    encoding = find_encoding(parts, class_weight, source.target)
+    encoding = find_encoding(parts, class_weight, source.target, classes)
     sample, found.sample = labelled_sample(found.sample, encoding), []
     asked = questions(spec.table)
     to_try = None if sample is None else sample.share(asked.sampled, asked.seed)

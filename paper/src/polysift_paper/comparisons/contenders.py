@@ -13,7 +13,8 @@ import numpy as np
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.search import FPCClassifierCV
 from polysift.features.kernels import degree_bound, full_dimension
-from polysift_paper.algorithm import paper_classifier
+from polysift.runtime.types import FloatArray
+from polysift_paper.algorithm import TEXT, VARIANTS, Variant
 from polysift_paper.comparisons.case import Case
 from polysift_paper.rivals import METHODS, Method
 
@@ -21,9 +22,6 @@ Params = dict[str, Any]
 
 GRIDS = ("quick", "coarse", "full")
 """How many candidates a method has: a few, the default, the paper's."""
-
-PAPER: Params = {"centers": "uniform", "alpha": 1.0, "beta": 1.0, "max_iter": 5, "tol": 0.0}
-"""How the paper runs FPC."""
 
 WIDE_FROM_FEATURES = 50
 """From so many features on, polynomials of degree 2 alone have more dimensions than a search tries
@@ -69,6 +67,11 @@ class SearchResult:
     finished: bool
 
 
+def no_centers(_X: FloatArray, _params: Params) -> Params:
+    """Return nothing: a system finds its own centers."""
+    return {}
+
+
 @dataclass(frozen=True, kw_only=True)
 class Contender:
     """A system, and how its parameters are chosen.
@@ -90,6 +93,10 @@ class Contender:
     search : callable
         Chooses by itself, where there are no candidates to try: takes a case and an effort, returns
         what it found.
+    centers : callable
+        Takes training rows and the parameters, returns the centers among these rows, if it has any.
+    whole : bool
+        Whether columns are scaled over all parts together.
     """
 
     name: str
@@ -99,6 +106,8 @@ class Contender:
     build: Callable[..., Any]
     costs: tuple[str, ...] = ()
     search: Callable[[Case, Effort], SearchResult] | None = None
+    centers: Callable[[FloatArray, Params], Params] = no_centers
+    whole: bool = False
 
 
 def contenders() -> dict[str, Contender]:
@@ -106,13 +115,15 @@ def contenders() -> dict[str, Contender]:
     found = [_rival(method) for method in METHODS.values()]
     inside = [one for one in found if one.in_paper]
     outside = [one for one in found if not one.in_paper]
-    return {one.name: one for one in (*inside, FPC, POLYSIFT, POLYSIFT_AUC, *outside)}
+    fpc = [_fpc(variant) for variant in VARIANTS.values()]
+    return {one.name: one for one in (*inside, *fpc, *OURS, *outside)}
 
 
 def contender(name: str, sizes: Sequence[int] | None = None) -> Contender:
     """Return a system by name; with numbers of centers, FPC chooses among these alone."""
-    if name == FPC.name and sizes:
-        return replace(FPC, candidates=None, search=partial(search_sizes, sizes=sizes))
+    if name in VARIANTS and sizes:
+        search = partial(search_sizes, sizes=sizes, variant=VARIANTS[name])
+        return replace(_fpc(VARIANTS[name]), candidates=None, search=search)
     return contenders()[name]
 
 
@@ -130,17 +141,20 @@ def _rival(method: Method) -> Contender:
     )
 
 
-def paper_candidates(rows: int, features: int, _grid: str = "full") -> list[Params]:
-    """Return the paper's: each degree up to s_max, with as many centers as can matter."""
-    return [
-        {"degree": s, "n_centers": min(full_dimension(s, features), rows)}
-        for s in range(1, degree_bound(rows, features) + 1)
-    ]
+def _fpc(variant: Variant) -> Contender:
+    def candidates(rows: int, features: int, _grid: str) -> list[Params]:
+        return variant.candidates(rows, features)
 
-
-def build_fpc(random_state: Any = 0, **params: Any) -> FPCClassifier:
-    """Return FPC as the paper runs it: uniform centers, alpha = beta = 1, five iterations."""
-    return paper_classifier(**{**PAPER, "n_jobs": 1, "random_state": random_state, **params})
+    return Contender(
+        name=variant.name,
+        title=variant.title,
+        in_paper=variant is TEXT,
+        candidates=candidates,
+        build=partial(variant.classifier, n_jobs=1),
+        costs=("degree", "n_centers"),
+        centers=variant.centers,
+        whole=variant.whole,
+    )
 
 
 def build_polysift(random_state: Any = 0, **params: Any) -> FPCClassifier:
@@ -168,7 +182,14 @@ def search_polysift(case: Case, effort: Effort, scoring: str) -> SearchResult:
     return _searched(case, effort, 5 if small else None, pairs, scoring=scoring, **options)
 
 
-def search_sizes(case: Case, effort: Effort, sizes: Sequence[int]) -> SearchResult:
+def search_plain(_case: Case, _effort: Effort) -> SearchResult:
+    """Return no parameters: a plain fit chooses for itself."""
+    return SearchResult({}, True)
+
+
+def search_sizes(
+    case: Case, effort: Effort, sizes: Sequence[int], variant: Variant = TEXT
+) -> SearchResult:
     """Return the paper's choice among numbers of centers.
 
     The paper does not print the degree: it is the least whose polynomials have so many dimensions,
@@ -176,7 +197,7 @@ def search_sizes(case: Case, effort: Effort, sizes: Sequence[int]) -> SearchResu
     Gram matrix serves all.
     """
     degree = next(s for s in count(1) if full_dimension(s, case.X.shape[1]) >= max(sizes))
-    settings = {name: value for name, value in PAPER.items() if name != "max_iter"}
+    settings = variant.settings
     return _searched(
         case,
         effort,
@@ -184,11 +205,11 @@ def search_sizes(case: Case, effort: Effort, sizes: Sequence[int]) -> SearchResu
         len(sizes),
         degrees=[degree],
         n_centers=sorted(sizes),
-        scalers="minmax",
+        scalers=settings["scaler"],
         rhos=None,
         solvers="paper",
         screen=False,
-        **settings,
+        **{name: settings[name] for name in ("centers", "alpha", "beta", "tol")},
     )
 
 
@@ -210,25 +231,12 @@ def _searched(
     return SearchResult(search.best_params_, search.status_ == "finished")
 
 
-FPC = Contender(
-    name="fpc",
-    title="FPC",
-    in_paper=True,
-    candidates=paper_candidates,
-    build=build_fpc,
-    costs=("degree", "n_centers"),
+OURS = tuple(
+    Contender(name=name, title=title, in_paper=False, build=build_polysift, search=search)
+    for name, title, search in (
+        ("polysift", "polysift", partial(search_polysift, scoring="accuracy")),
+        ("polysift_auc", "polysift (AUC)", partial(search_polysift, scoring="roc_auc")),
+        ("polysift_plain", "polysift, plain", search_plain),
+    )
 )
-POLYSIFT = Contender(
-    name="polysift",
-    title="polysift",
-    in_paper=False,
-    build=build_polysift,
-    search=partial(search_polysift, scoring="accuracy"),
-)
-POLYSIFT_AUC = Contender(
-    name="polysift_auc",
-    title="polysift (AUC)",
-    in_paper=False,
-    build=build_polysift,
-    search=partial(search_polysift, scoring="roc_auc"),
-)
+"""Our classifier: tuned for the accuracy, tuned for the AUC, and with nothing set."""

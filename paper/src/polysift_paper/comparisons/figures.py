@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from polysift.plots.base import GREY, INK, load_matplotlib
-from polysift_paper.comparisons.comparison import Picture, data_title, method_title
+from polysift_paper.comparisons.comparison import FPC_ROWS, Picture, data_title, method_title
 from polysift_paper.comparisons.printed import SYSTEMS, printed
 from polysift_paper.comparisons.summary import Lines, by_pair, figure, methods_of, sets_of
 from polysift_paper.comparisons.tables import signed
@@ -41,8 +41,11 @@ METHOD_LOOKS = {
     "rr_fourier": ("v", GREY),
     "tensor_sketch": ("P", GREY),
     "fpc": ("*", BLUE),
+    "fpc_demo": ("*", GREEN),
+    "fpc_print": ("*", PURPLE),
     "polysift": ("*", RED),
     "polysift_auc": ("p", RED),
+    "polysift_plain": ("H", RED),
     "lightgbm": ("h", ORANGE),
 }
 """The marker of each method, and its colour where colours tell methods apart."""
@@ -250,37 +253,35 @@ def draw_against_paper(lines: Lines) -> Any:
 
 
 def _differences_panel(ax: Any, lines: Lines, sets: Sequence[str]) -> None:
-    """Draw how our FPC differs from the paper's, set by set."""
+    """Draw how our FPC differs from the paper's, set by set and in each of its settings."""
     scaled = any((one := printed("accuracy", data, "fpc")) and one.std for data in sets)
-    kinds = (
-        {"accuracy": (-0.16, BLUE), "auc": (0.16, "white")} if scaled else {"accuracy": (0, BLUE)}
-    )
+    rows = [row for row in FPC_ROWS if any((data, row) in lines for data in sets)]
     most = 0.0
-    for kind, (shift, face) in kinds.items():
-        label = NAMES[kind].removesuffix(" (%)")
+    for at, row in enumerate(rows):
+        label, colour = method_title(row), look(row)[1]
         for line, data in enumerate(sets):
-            paper, mine = printed(kind, data, "fpc"), figure(lines, data, "fpc", kind)
+            paper, mine = printed("accuracy", data, row), figure(lines, data, row, "accuracy")
             if paper is None or mine is None:
                 continue
             change = mine - paper.mean
             # Two of these are two standard deviations and half of the last printed digit.
             x = change / ((paper.std or 0.0) + paper.unit / 4) if scaled else 100 * change
             most = max(most, abs(x))
-            spot = x, line + shift
-            ax.scatter(*spot, s=45, facecolor=face, edgecolor=BLUE, zorder=3, label=label)
-            _beside(ax, spot, signed(kind, change))
+            spot = x, line + 0.26 * (at - (len(rows) - 1) / 2)
+            ax.scatter(*spot, s=40, facecolor=colour, edgecolor="white", zorder=3, label=label)
+            _beside(ax, spot, signed("accuracy", change))
             label = ""  # one entry of the legend is enough
     what = "the paper's standard deviations" if scaled else "points of accuracy"
-    name_axes(ax, f"our FPC minus the paper's ({what})", "", "FPC")
+    name_axes(ax, f"accuracy of our FPC minus the paper's ({what})", "", "FPC")
     if not ax.collections:
         empty(ax)
         return
     ax.set_yticks(range(len(sets)), [data_title(data) for data in sets])
     ax.set_ylim(len(sets) - 0.4, -0.6)
     ax.axvline(0.0, color=GREY, linestyle="--", linewidth=1.0)
+    ax.legend(fontsize=TEXT_SIZE, loc="best", framealpha=1.0)
     if scaled:
         ax.axvspan(-2, 2, color=BLUE, alpha=0.1, linewidth=0)
-        ax.legend(fontsize=TEXT_SIZE, loc="best", framealpha=1.0)
         _widen(ax, max(most, 2.5))
     else:
         ax.set_xlim(-1.4 * (most or 1.0), 1.4 * (most or 1.0))
@@ -403,10 +404,10 @@ PICTURES: dict[str, tuple[Callable[[Lines], Any], str, str, str]] = {
         draw_against_paper,
         "Our figures against the paper's",
         "Our accuracy against the accuracy that the paper prints, and our FPC against the paper's",
-        "Left: all systems of the paper, with y = x dashed; stars are FPC. Right: our FPC minus "
-        "the paper's, in the paper's standard deviations where it prints them (the last printed "
-        "digit is allowed for); in the band we count it as the same. Beside each mark stands the "
-        "difference in points of accuracy, or in AUC.",
+        "Left: all systems of the paper, with y = x dashed; stars are FPC as the text has it. "
+        "Right: our FPC in each of its settings minus the paper's, in the paper's standard "
+        "deviations where it prints them (the last printed digit is allowed for); in the band we "
+        "count it as the same. Beside each mark stands the difference in points of accuracy.",
     ),
 }
 """By the name of the file: the painter, a heading, the words for those who cannot see it, and how

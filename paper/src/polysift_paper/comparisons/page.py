@@ -17,7 +17,13 @@ from polysift.reporting.page import (
     paragraph,
     table,
 )
-from polysift_paper.comparisons.comparison import Comparison, Finding, data_title, method_title
+from polysift_paper.comparisons.comparison import (
+    FPC_ROWS,
+    Comparison,
+    Finding,
+    data_title,
+    method_title,
+)
 from polysift_paper.comparisons.summary import Lines, by_pair, methods_of
 from polysift_paper.comparisons.tables import (
     METRICS,
@@ -63,7 +69,7 @@ summary { cursor: pointer; color: var(--accent); }
 """
 """What the tables of a comparison need beside the common style."""
 
-EMPHASISED = ("fpc", "polysift", "polysift_auc")
+EMPHASISED = (*FPC_ROWS, "polysift", "polysift_auc", "polysift_plain")
 
 CHOSEN = (
     "Data",

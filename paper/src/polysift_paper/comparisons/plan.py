@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,23 +10,27 @@ from typing import Any
 
 from polysift.datasets import UCI, available, load
 from polysift.datasets.catalogue import find_entry
-from polysift_paper.comparisons.case import SHAPES
-from polysift_paper.comparisons.comparison import COLUMNS, COMPARISONS, kind_of
+from polysift_paper.comparisons.case import MADE, SHAPES
+from polysift_paper.comparisons.comparison import COLUMNS, COMPARISONS, FIGURES, kind_of
 from polysift_paper.comparisons.trial import measure
-from polysift_paper.studies.runner import run_study
+from polysift_paper.studies.runner import adopt, run_study
 from polysift_paper.studies.study import Row
 
-OURS = ("polysift", "polysift_auc", "lightgbm")
-"""Systems beside the paper's."""
+OURS = ("fpc_demo", "fpc_print", "polysift", "polysift_auc", "polysift_plain", "lightgbm")
+"""Systems beside the paper's ten, and FPC in other settings than the text has."""
 
-STAND_INS = {"susy": ("susy_shape",), "higgs": ("higgs_11k", "higgs_shape")}
-"""What is run in place of massive sets that are not at hand: a sample for the accuracy, and drawn
-numbers of the same shape for the time."""
+STAND_INS = {
+    "susy": ("susy_shape",),
+    "higgs": ("higgs_11k", "higgs_shape"),
+    "gisette": ("gisette_like",),
+}
+"""What is run in place of sets that are not at hand: a sample for the accuracy and drawn numbers of
+the same shape for the time, or one that is made as the set was."""
 
 _RANGES = {
     ("susy", "susy_shape"): range(1500, 1701, 20),
     ("higgs", "higgs_11k", "higgs_shape"): range(300, 501, 20),
-    ("gisette", "mnist38", "dogs_vs_cats"): range(200, 2001, 200),
+    ("gisette", "gisette_like", "mnist38", "dogs_vs_cats"): range(200, 2001, 200),
 }
 SIZES = {name: list(sizes) for names, sizes in _RANGES.items() for name in names}
 """The numbers of centers that the paper's FPC chooses from, where they are not one per degree."""
@@ -176,10 +180,10 @@ def _at_hand(wanted: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
     notes: list[str] = []
     absent: list[str] = []
     for name in wanted:
-        if name in SHAPES or available(name):
+        if _is_there(name):
             found.append(name)
             continue
-        stand_ins = [one for one in STAND_INS.get(name, ()) if one in SHAPES or available(one)]
+        stand_ins = [one for one in STAND_INS.get(name, ()) if _is_there(one)]
         found += stand_ins
         if stand_ins:
             replaced = " and ".join(stand_ins)
@@ -192,9 +196,14 @@ def _at_hand(wanted: Sequence[str]) -> tuple[tuple[str, ...], list[str]]:
         notes[-1] += f" {HOW_TO_GET}"
     found = list(dict.fromkeys(found))  # a stand-in may have been asked for, too
     for name in found:
-        if name not in SHAPES:
+        if name not in SHAPES and name not in MADE:
             notes += [f"{name}: {remark}" for remark in load(name, fetch=False).remarks]
     return tuple(found), notes
+
+
+def _is_there(name: str) -> bool:
+    """Return whether a set is at hand, or can be drawn or made."""
+    return name in SHAPES or available(MADE.get(name, name))
 
 
 HOW_TO_GET = (
@@ -206,18 +215,55 @@ HOW_TO_INSTALL = "Install it with: pip install lightgbm"
 
 
 def run(
-    trials: Trials, folder: Path, *, seed: int = 0, jobs: int = 1, show: bool = False
+    trials: Trials,
+    folder: Path,
+    *,
+    seed: int = 0,
+    jobs: int = 1,
+    show: bool = False,
+    done_only: bool = False,
 ) -> list[Row]:
     """Run what is not done yet, and return a row per data set, system and run, in this order.
 
-    What has failed is tried again: a library may have been installed, or memory freed.
+    What has failed is tried again: a library may have been installed, or memory freed. With
+    ``done_only`` nothing is run.
     """
     rows = run_study(
-        trials, trials.runs, folder, seed=seed, jobs=jobs, show=show, again=_has_failed
+        trials,
+        trials.runs,
+        folder,
+        seed=seed,
+        jobs=jobs,
+        show=show,
+        again=_has_failed,
+        done_only=done_only,
     )
     order = {name: at for at, name in enumerate((*trials.data, *trials.methods))}
     rows.sort(key=lambda row: (order[row["data"]], order[row["method"]], row["run"]))
     return [{name: row[name] for name in COLUMNS} for row in rows]
+
+
+def continue_from(trials: Trials, folder: Path, measured: Iterable[Row], *, seed: int = 0) -> int:
+    """Take the rows of an earlier comparison with the same settings; return how many were new.
+
+    Which settings they had is not in the rows: the candidates and the time limit are for the caller
+    to give as they were.
+    """
+    known = {
+        (row["data"], row["method"], row["run"], row["seed"]): row
+        for row in measured
+        if kind_of(row["status"]) != "failed"
+    }
+
+    def found(cell: Row) -> list[Row] | None:
+        row = known.get((cell["data"], cell["method"], cell["run"], cell["seed"]))
+        return None if row is None else [{name: row[name] for name in MEASURED}]
+
+    return adopt(trials, trials.runs, folder, found, seed=seed)
+
+
+MEASURED = (*FIGURES, "params", "status")
+"""What a trial returns of a cell."""
 
 
 def _has_failed(rows: list[Row]) -> bool:

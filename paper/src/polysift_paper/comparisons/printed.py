@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from polysift_paper.algorithm import VARIANTS
+
 SYSTEMS = {
     "svm_rbf": "SVM-RBF",
     "svm_poly": "SVM-Poly",
@@ -170,8 +172,9 @@ def printed(kind: str, data: str, system: str) -> Printed | None:
     kind : {"accuracy", "auc", "seconds"}
         What was measured.
     data, system : str
-        Where, and by what.
+        Where, and by what; the settings of FPC all stand beside the one that is printed.
     """
+    system = "fpc" if system in VARIANTS else system
     text = CELLS.get((kind, data, system))
     if text is None:
         return None if kind != "seconds" else printed("minutes", data, system)

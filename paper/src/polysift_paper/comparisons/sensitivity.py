@@ -5,9 +5,9 @@ A difference counts if it is larger than what chance does to the paper's choice.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,9 +17,9 @@ from polysift.datasets import UCI
 from polysift.features.kernels import full_dimension
 from polysift.plots.base import number_text
 from polysift.runtime.types import FloatArray
+from polysift_paper.algorithm import PRINT, TEXT, choose_degree
 from polysift_paper.comparisons.case import open_case
 from polysift_paper.comparisons.comparison import data_title
-from polysift_paper.comparisons.contenders import build_fpc, paper_candidates
 from polysift_paper.comparisons.sensitivity_pictures import draw_points, draw_values
 from polysift_paper.studies.averages import average, column, seeds, where
 from polysift_paper.studies.centers import SCHEMES
@@ -31,6 +31,17 @@ PARAMETERS: dict[str, tuple[Any, ...]] = {
     "beta": (1e-2, 1e-1, 1.0, 10.0, 100.0),
 }
 
+
+RANGES = {
+    "unit": TEXT,
+    "symmetric": replace(
+        TEXT, settings={**TEXT.settings, "scaler": "symmetric"}, bound=PRINT.bound
+    ),
+}
+"""How FPC is run: as the text says, with columns in [0, 1]; and in [-1, 1] with the s_max that fits
+the print. Centers are uniform unless they are what is varied."""
+
+SPANS = {"unit": "[0, 1]", "symmetric": "[-1, 1]"}
 
 CHOICES: Row = {"centers": "uniform", "alpha": 1.0, "beta": 1.0}
 """What the paper recommends."""
@@ -44,10 +55,10 @@ TIE = 1e-9
 """Means that are closer than this differ by rounding alone."""
 
 
-def cells(name: str, data: Sequence[str], runs: int, base: int = 0) -> list[Row]:
-    """Return one cell per run, data set and value of a parameter."""
+def cells(name: str, data: Sequence[str], range_: str, runs: int, base: int = 0) -> list[Row]:
+    """Return one cell per run, data set and value of a parameter, in one of the ranges."""
     return [
-        {**seed, "data": one, name: value}
+        {**seed, "data": one, "range": range_, name: value}
         for seed in seeds(runs, base)
         for one in data
         for value in PARAMETERS[name]
@@ -62,7 +73,8 @@ def measure(cell: Row) -> list[Row]:
     Parameters
     ----------
     cell : dict
-        "data", "seed", and one of "centers", "alpha" and "beta"; the others are the paper's.
+        "data", "seed", "range", and one of "centers", "alpha" and "beta"; the others are the
+        paper's.
 
     Returns
     -------
@@ -77,23 +89,22 @@ def measure(cell: Row) -> list[Row]:
         case.of(part) for part in (case.train, case.validation, case.test)
     )
     varied = {name: cell[name] for name in PARAMETERS if name in cell}
-    best: tuple[float, Any] = (-1.0, None)
-    for params in paper_candidates(*X.shape):
-        model = build_fpc(random_state=cell["seed"], **params, **varied)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what rounding does to alpha; counted instead
-            model.fit(X, y)
-        score = float(np.mean(model.predict(X_check) == y_check))
-        if score > best[0]:  # of equals, the smaller degree
-            best = score, model
-    chosen = best[1]
+    chosen = choose_degree(
+        RANGES[cell["range"]],
+        (X, y),
+        (X_check, y_check),
+        n_jobs=1,
+        random_state=cell["seed"],
+        **varied,
+    )
+    used = chosen.get_params()
     return [
         {
             "accuracy": float(np.mean(chosen.predict(X_test) == y_test)),
             "auc": float(roc_auc_score(y_test, chosen.decision_function(X_test))),
             "degree": chosen.degree,
             "full": chosen.n_centers == full_dimension(chosen.degree, X.shape[1]),
-            "raised": bool(chosen.rho_ > (1 + 1e-9) * chosen.alpha / chosen.beta),
+            "raised": bool(chosen.rho_ > (1 + 1e-9) * used["alpha"] / used["beta"]),
         }
     ]
 
@@ -273,28 +284,31 @@ _WORDS: dict[str, Any] = {
 """What tells the studies apart."""
 
 
-def studies(data: Sequence[str]) -> list[Study]:
+def studies(data: Sequence[str], ranges: Sequence[str] = tuple(RANGES)) -> list[Study]:
     """Return the three studies over some data sets.
 
     Parameters
     ----------
     data : sequence of str
         Their names; all of them must be at hand when the studies are run.
+    ranges : sequence of {"unit", "symmetric"}
+        To which ranges columns are scaled.
 
     Returns
     -------
     list of Study
-        Of the centers, of alpha and of beta.
+        Of the centers, of alpha and of beta, in each of the ranges.
     """
     return [
         Study(
-            name=f"sensitivity-{name}",
+            name=f"sensitivity-{name}" + ("-symmetric" if where == "symmetric" else ""),
             runs=20,
-            cells=partial(cells, name, tuple(data)),
+            cells=partial(cells, name, tuple(data), where),
             measure=measure,
             summarise=partial(summarise, name),
-            **_WORDS[name],
+            **_WORDS[name] | {"title": f"{_WORDS[name]['title']}: columns in {SPANS[where]}"},
         )
+        for where in ranges
         for name in PARAMETERS
     ]
 

@@ -74,7 +74,7 @@ def measure(cell: Row) -> list[Row]:
 
 
 def _worker(cell: Row) -> Worker:
-    data = cell["data"], cell["seed"], cell["rows"]
+    data = cell["data"], cell["seed"], cell["rows"], _contender(cell).whole
     return Worker(open_case, *data, preload=[__name__], threads=cell["threads"])
 
 
@@ -198,12 +198,14 @@ def _warm_up(case: Case, cell: Row, params: Params) -> None:
 
 
 def _fitted(case: Case, cell: Row, params: Params, most: int | None = None) -> Any:
-    model = _contender(cell).build(random_state=cell["seed"], **params)
+    X, y = case.of(case.train[:most])
+    system = _contender(cell)
+    model = system.build(random_state=cell["seed"], **{**params, **system.centers(X, params)})
     if "n_jobs" in model.get_params():
         model.set_params(n_jobs=cell["threads"])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a solver that did not converge is judged all the same
-        return model.fit(*case.of(case.train[:most]))
+        return model.fit(X, y)
 
 
 def _scores(model: Any, X: FloatArray) -> FloatArray:

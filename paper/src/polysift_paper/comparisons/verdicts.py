@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from polysift_paper.algorithm import VARIANTS
 from polysift_paper.comparisons.comparison import (
     DRAWN_FOR,
+    FPC_ROWS,
     ComparisonTable,
     Finding,
     data_title,
@@ -73,7 +75,8 @@ def findings(table: ComparisonTable, summary: list[Row]) -> list[Finding]:
     lines = by_pair(summary)
     kinds = [kind for kind in NAMES if any(line[kind] is not None for line in summary)]
     known = [kind for kind in kinds if any(printed(kind, data, "fpc") for data in table.data)]
-    found = [_same_as_printed(table, lines, kind) for kind in known]
+    fpc = [row for row in FPC_ROWS if row == "fpc" or any(row == one for _, one in lines)]
+    found = [_same_as_printed(table, lines, kind, row) for kind in known for row in fpc]
     found += [_not_below_fpc(table, lines, kind) for kind in kinds]
     found += [_leads_here(table, lines, kind) for kind in kinds]
     found += [_leads_printed(table, lines, kind) for kind in known]
@@ -90,10 +93,10 @@ def _sets(table: ComparisonTable, lines: Lines, kind: str) -> list[str]:
     return list(dict.fromkeys([*table.data, *sets_of(lines, kind)]))
 
 
-def _same_as_printed(table: ComparisonTable, lines: Lines, kind: str) -> Finding:
+def _same_as_printed(table: ComparisonTable, lines: Lines, kind: str, row: str) -> Finding:
     tally = Tally()
     for data in table.data:
-        paper, mine = printed(kind, data, "fpc"), figure(lines, data, "fpc", kind)
+        paper, mine = printed(kind, data, "fpc"), figure(lines, data, row, kind)
         if paper is None:
             continue
         text = f"{data_title(data)} {value_text(kind, mine)} (paper {paper.text}"
@@ -106,10 +109,10 @@ def _same_as_printed(table: ComparisonTable, lines: Lines, kind: str) -> Finding
             close = abs(mine - paper.mean) <= 2 * paper.std + paper.unit / 2
             tally.add(close, f"{text}, {signed(kind, mine - paper.mean)})")
     return Finding(
-        f"FPC as printed: {NAMES[kind]}",
-        f"On each set the mean {NAMES[kind]} of our FPC, by the paper's protocol, is within two of "
-        "the paper's standard deviations of the paper's mean; half of the last printed digit is "
-        "allowed for rounding.",
+        f"{method_title(row)}, as printed: {NAMES[kind]}",
+        f"{VARIANTS[row].about} On each set the mean {NAMES[kind]} is within two of the paper's "
+        "standard deviations of the paper's mean; half of the last printed digit is allowed for "
+        "rounding.",
         tally.verdict("Within", "Differs"),
     )
 

@@ -19,7 +19,7 @@ DEGREES = range(1, 21)
 
 FPC, SVM = "FPC", "SVM-Poly"
 
-SVM_RUNS = 10
+SVM_RUNS = 50
 """The SVM is repeated so often at most: it takes a hundred times as long as FPC."""
 
 PENALTIES = tuple(10.0**k for k in range(1, -7, -1))
@@ -65,7 +65,7 @@ def cells(runs: int, base: int = 0) -> list[Row]:
 
 def measure(cell: Row) -> list[Row]:
     """Return the errors of FPC for all degrees, or those of the SVM for one."""
-    X, y, X_test, y_test = toy_data(cell["seed"])
+    X, y, X_test, y_test = toy_data(cell["seed"], cell.get("range"))
     rows = []
     for model in _models(cell):
         fit_quietly(model, X, y)

@@ -93,6 +93,11 @@ SIMULATIONS = About(
     "The paper's simulations, run again",
     "its section V, and what the paper says elsewhere that can be simulated",
 )
+MORE = About(
+    "simulations-more",
+    "More of the paper's statements, simulated",
+    "simulations 1 to 4 with columns in [-1, 1], Proposition 2, and the pictures of the motivation",
+)
 SENSITIVITY = About(
     "sensitivity", "How FPC depends on its parameters, on real data", "its Appendix F"
 )

@@ -25,7 +25,7 @@ AROUND = 10**0.5
 
 def measure(name: str, values: Sequence[float], cell: Row) -> list[Row]:
     """Fit with each value of a parameter, to the same rows with the same centers."""
-    X, y, X_test, y_test = toy_data(cell["seed"])
+    X, y, X_test, y_test = toy_data(cell["seed"], cell.get("range"))
     rows = []
     for value in values:
         classifier = toy_classifier(cell["seed"], **{name: value})

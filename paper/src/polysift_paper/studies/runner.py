@@ -67,6 +67,7 @@ def run_study(
     jobs: int = 1,
     show: bool = False,
     again: Callable[[list[Row]], bool] | None = None,
+    done_only: bool = False,
 ) -> list[Row]:
     """Run the cells of a study that are not done yet.
 
@@ -86,6 +87,8 @@ def run_study(
         Whether to show progress on standard error.
     again : callable, optional
         Takes the measurements of a cell that is done; if it returns true, the cell is run anew.
+    done_only : bool, default=False
+        Whether to run nothing, and to return what is there.
 
     Returns
     -------
@@ -101,6 +104,9 @@ def run_study(
     keys = [_key(study, cell) for cell in cells]
     store = _Store(study_folder(study, folder) / "cells.jsonl")
     done = store.load()
+    if done_only:
+        found = [(cell, done[key]) for key, cell in zip(keys, cells, strict=True) if key in done]
+        return [{**cell, **row} for cell, rows in found for row in rows]
     if again is not None:
         done = {key: rows for key, rows in done.items() if not again(rows)}
     pending = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in done}
@@ -112,6 +118,29 @@ def run_study(
             done[key] = store.append(key, pending[key], rows)
             progress.advance()
     return [{**cell, **row} for key, cell in zip(keys, cells, strict=True) for row in done[key]]
+
+
+def adopt(
+    study: Cells,
+    runs: int,
+    folder: Path,
+    measured: Callable[[Row], list[Row] | None],
+    *,
+    seed: int = 0,
+) -> int:
+    """Take measurements of cells from elsewhere, where there are none yet; return of how many.
+
+    ``measured`` takes a cell, and returns its measurements or None.
+    """
+    store = _Store(study_folder(study, folder) / "cells.jsonl")
+    done, taken = store.load(), 0
+    for cell in seeded_cells(study, runs, seed):
+        key = _key(study, cell)
+        rows = None if key in done else measured(cell)
+        if rows is not None:
+            store.append(key, cell, rows)
+            taken += 1
+    return taken
 
 
 def _label(study: Cells) -> str:

@@ -8,13 +8,16 @@ from pathlib import Path
 from polysift_paper.studies import (
     centers,
     degrees,
+    lifting,
     margins,
     noise,
     parameters,
     scaling,
     solvers,
     stopping,
+    symmetric,
     theory_convergence,
+    theory_dual,
     theory_rank,
     theory_rate,
     toy,
@@ -39,26 +42,39 @@ MODULES = (
 )
 """In the order of the pages."""
 
-ALL = "all"
+MORE_MODULES = (symmetric, theory_dual, lifting)
+"""A page of their own."""
+
+ALL, MORE = "all", "more"
 
 
 def studies() -> dict[str, Study]:
     """Return all studies by name: the motivation, the paper's six, and those beside them."""
-    return {study.name: study for module in MODULES for study in module.STUDIES}
+    return {study.name: study for module in MODULES for study in module.STUDIES} | more_studies()
+
+
+def more_studies() -> dict[str, Study]:
+    """Return those of the studies that have another page, by name."""
+    return {study.name: study for module in MORE_MODULES for study in module.STUDIES}
 
 
 def chosen(names: Sequence[str]) -> list[Study]:
     """Return the studies of these names, in their own order.
 
-    "all" is all of them, and "theory" those whose names begin with it.
+    "all" is all of the first page, "more" all of the second, and "theory" those whose names begin
+    with it.
     """
     known = studies()
     groups = list(dict.fromkeys(name.partition("-")[0] for name in known if "-" in name))
-    unknown = [name for name in names if name not in (*known, *groups, ALL)]
+    unknown = [name for name in names if name not in (*known, *groups, ALL, MORE)]
     if unknown:
         there = ", ".join((*known, *groups))
-        raise ValueError(f"There is no study {', '.join(unknown)}; there are {there} and {ALL}.")
-    wanted = set(known if ALL in names else names)
+        raise ValueError(
+            f"There is no study {', '.join(unknown)}; there are {there}, {ALL} and {MORE}."
+        )
+    wanted = set(names)
+    wanted |= set(known) - set(more_studies()) if ALL in names else set()
+    wanted |= set(more_studies()) if MORE in names else set()
     return [study for name, study in known.items() if wanted & {name, name.partition("-")[0]}]
 
 
@@ -70,6 +86,7 @@ def reproduce(
     seed: int = 0,
     jobs: int = 1,
     show: bool = False,
+    done_only: bool = False,
 ) -> Outcome:
     """Run a study as far as it is not done, and write its files.
 
@@ -87,6 +104,8 @@ def reproduce(
         Processes.
     show : bool, default=False
         Whether to show progress on standard error.
+    done_only : bool, default=False
+        Whether to run nothing, and to write about what is there.
 
     Returns
     -------
@@ -94,5 +113,9 @@ def reproduce(
         The verdict, the summary and the picture.
     """
     runs = study.runs if runs is None else runs
-    rows = run_study(study, runs, folder, seed=seed, jobs=jobs, show=show)
+    rows = run_study(study, runs, folder, seed=seed, jobs=jobs, show=show, done_only=done_only)
+    if not rows:
+        raise ValueError(f"Nothing of {study.name} is finished in {folder}.")
+    if done_only:
+        runs = len({row["run"] for row in rows}) if "run" in rows[0] else runs
     return write_results(study, rows, folder, runs=runs, seed=seed)

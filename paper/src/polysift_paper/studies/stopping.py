@@ -47,7 +47,7 @@ class _Iterates:
 
 def measure(cell: Row) -> list[Row]:
     """Fit once, to the smallest tolerance: a larger one ends the same iterations earlier."""
-    X, y, X_test, y_test = toy_data(cell["seed"])
+    X, y, X_test, y_test = toy_data(cell["seed"], cell.get("range"))
     classifier = toy_classifier(cell["seed"], tol=TOLERANCES[-1])
     source = training_source(classifier, X, y, None, reset=True)
     iterates = _Iterates()

@@ -25,6 +25,9 @@ SETTINGS: Row = {"degree": 9, "n_centers": 55, "centers": "uniform", "scaler": N
 """The paper's, with alpha = beta = 1 by default; the data lie in the unit square as they are."""
 
 
+SYMMETRIC = "symmetric"
+"""The range [-1, 1]; the paper's text has [0, 1]."""
+
 FIGURE_SEED = 0
 """Of the rows in the picture."""
 
@@ -32,11 +35,19 @@ CHANCE_STANDARD_ERRORS = 4.0
 """Standard errors by which the share of a class may miss the area above the curve."""
 
 
-def toy_data(seed: int) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
-    """Draw training rows with noise and test rows without, from different streams."""
+def toy_data(
+    seed: int, range_: str | None = None
+) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
+    """Draw training rows with noise and test rows without, from different streams.
+
+    They are in the unit square, or with ``SYMMETRIC`` moved to [-1, 1] x [-1, 1].
+    """
     first, second = map(int, np.random.SeedSequence(seed).generate_state(2))
     X, y = make_bayes_curve(ROWS, noise=NOISE, random_state=first)
-    return (X, y, *make_bayes_curve(ROWS, noise=0.0, random_state=second))
+    X_test, y_test = make_bayes_curve(ROWS, noise=0.0, random_state=second)
+    if range_ == SYMMETRIC:
+        X, X_test = 2.0 * X - 1.0, 2.0 * X_test - 1.0
+    return X, y, X_test, y_test
 
 
 def toy_classifier(seed: int, **settings: Any) -> FPCClassifier:
