@@ -34,6 +34,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
 QUICK = {
+    "solvers": ("paper", "converged"),
     "degrees": (1, 2, 3),
     "n_centers": (3, 6, 10),
     "max_iter": (5, 10),
