@@ -1,4 +1,4 @@
-# make demo and make test do everything on a machine with python3 (3.11 to 3.14, with venv) and make.
+# make demo and make test do everything on a machine with python3 (3.11 or newer, with venv) and make.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN     = $(VENV)/bin
@@ -45,6 +45,8 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
+	$(if $(wildcard .git),$(BIN)/reuse lint --quiet)
 
 format: $(VENV)/.lint
 	$(BIN)/ruff check --fix .
@@ -73,22 +75,26 @@ dist: $(VENV)/.release
 
 clean:
 	rm -rf $(VENV) build dist findings .mypy_cache .pytest_cache .ruff_cache .hypothesis \
-	  docs/_build docs/auto_examples docs/api/generated docs/api/backreferences docs/sg_execution_times.rst
+	  docs/_build docs/auto_examples docs/api/generated docs/api/backreferences docs/sg_execution_times.rst docs/tutorial.ipynb
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))' || \
-	  { echo "polysift needs Python 3.11 to 3.14; set PYTHON=python3.x"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "polysift needs Python 3.11 or newer; set PYTHON=python3.x"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.demo: EXTRAS = cli
-$(VENV)/.test: EXTRAS = test
-$(VENV)/.lint: EXTRAS = lint
-$(VENV)/.docs: EXTRAS = docs
-$(VENV)/.release: EXTRAS = release
+# What users install has extras, what it takes to work on polysift has dependency groups, which pip knows since 25.1.
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+$(VENV)/.demo: WHAT = --editable '.[cli]'
+$(VENV)/.test: WHAT = --editable '.[all]' --group test
+$(VENV)/.lint: WHAT = --editable . --group lint
+$(VENV)/.docs: WHAT = --editable '.[cli,fast,onnx]' --group docs
+$(VENV)/.release: WHAT = --editable . --group release
 # The paper's experiments, which the tests, the types and the site know of, are a distribution of their own: polysift-paper.
 # A checkout has it in paper/, an sdist of polysift does not; there, tests that need it skip.
 PAPER_PROJECT := $(wildcard paper/pyproject.toml)
 $(VENV)/.test $(VENV)/.lint $(VENV)/.docs: PAPER = $(if $(PAPER_PROJECT),--editable ./paper)
+$(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.release: NEWER = $(INSTALL) 'pip>=25.1'
 $(VENV)/.demo $(VENV)/.test $(VENV)/.lint $(VENV)/.docs $(VENV)/.release: $(VENV)/.%: pyproject.toml $(PAPER_PROJECT) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]' $(PAPER)
+	$(NEWER)
+	$(INSTALL) $(WHAT) $(PAPER)
 	@touch $@

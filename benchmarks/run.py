@@ -3,8 +3,8 @@
 Without names of sections it runs all. Each section prints its tables, and leaves CSV files and
 pictures in the folder of the results, whose README.md shows them.
 Usage: python benchmarks/run.py [--quick] [--results DIR] [--list] [section ...]
-       python benchmarks/run.py tables [--tables magic,skin] [--methods polysift] [--splits 1]
-           [--fresh]
+       python benchmarks/run.py tables|unseen [--tables magic,skin] [--methods polysift]
+           [--splits 1] [--fresh]
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ SECTIONS = {
     "converged": "a converged fit against LightGBM's default",
     "sampled": "the sampled Gram matrix against the exact one, and what large n buys",
     "tables": "a plain fit against boosted trees and others on raw tables, all by their defaults",
+    "unseen": "the same on tables of packages, by which no rule of the library was settled",
     "memory": "peak memory of training",
     "forecast": "the forecast against what happens",
     "massive": "training from Parquet files within a budget",
@@ -61,7 +62,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--results", type=Path, help="default: docs/performance; out if quick")
     parser.add_argument("--threads", type=int, default=joblib.cpu_count(), help="default: all")
     parser.add_argument("--scale", type=float, help="share of the rows of whole fits, up to 1")
-    _add_table_options(parser.add_argument_group("of the section tables"))
+    _add_table_options(parser.add_argument_group("of the sections tables and unseen"))
     options = parser.parse_args(arguments)
     unknown = [name for name in options.sections if name not in SECTIONS]
     if unknown:
@@ -89,20 +90,20 @@ def default_results(size: str) -> Path:
     return ROOT / "docs" / "performance" if size == "full" else ROOT / "out" / "performance"
 
 
-def kept_cells(options: argparse.Namespace) -> Path:
-    """Return the file of the section "tables" from which an interrupted run goes on."""
+def kept_cells(section: str, options: argparse.Namespace) -> Path:
+    """Return the file from which an interrupted run of a section on tables goes on."""
     if options.results is None and options.size == "full":
-        return ROOT / "docs" / "results" / "tables" / "cells.json"
-    return (options.results or default_results(options.size)) / "tables-cells.json"
+        return ROOT / "docs" / "results" / section / "cells.json"
+    return (options.results or default_results(options.size)) / f"{section}-cells.json"
 
 
-def run_of(options: argparse.Namespace) -> Run:
-    """Return the run that the options describe."""
+def run_of(section: str, options: argparse.Namespace) -> Run:
+    """Return the run of a section that the options describe."""
     return Run(
         options.size,
         options.threads,
         options.scale,
-        kept=kept_cells(options),
+        kept=kept_cells(section, options),
         tables=options.tables,
         methods=options.methods,
         splits=options.splits,
@@ -133,16 +134,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print("\n".join(f"{name:12} {about}" for name, about in SECTIONS.items()))
         return 0
     warnings.simplefilter("ignore")  # models that stop at max_iter are part of what is measured
-    run = run_of(options)
     folder = Folder(options.results or default_results(options.size))
-    machine = describe(run.threads)
+    machine = describe(options.threads)
     print("\n".join(f"{key}: {value}" for key, value in machine.items()))
     folder.describe(machine)
     began = perf_counter()
     for section in options.sections or SECTIONS:
         print(f"{section}: {SECTIONS[section]}", file=sys.stderr, flush=True)
         started = perf_counter()
-        report = measured(section, run)
+        report = measured(section, run_of(section, options))
         took = perf_counter() - started
         print(
             f"\n== {section}: {SECTIONS[section]} ({took:.0f} s)\n\n{printed(report)}", flush=True

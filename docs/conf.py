@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -18,6 +19,8 @@ version = release = polysift.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinx_copybutton",
@@ -25,6 +28,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "docstrings",
     "mathml",
+    "notebook",
     "root_files",
 ]
 exclude_patterns = ["_build", "results", "Thumbs.db", ".DS_Store"]
@@ -45,6 +49,19 @@ autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 toc_object_entries_show_parents = "hide"
 numpydoc_show_class_members = False
+
+# Names of others, in docstrings and in the code of examples, lead to their pages. What can be
+# linked to is in short inventories (tools/inventories.py): the site is built without a network.
+intersphinx_mapping = {
+    name: (url, str(HERE / "_inventories" / f"{name}.inv"))
+    for name, url in {
+        "python": "https://docs.python.org/3/",
+        "numpy": "https://numpy.org/doc/stable/",
+        "scipy": "https://docs.scipy.org/doc/scipy/",
+        "sklearn": "https://scikit-learn.org/stable/",
+        "pandas": "https://pandas.pydata.org/docs/",
+    }.items()
+}
 numpydoc_xref_param_type = False
 
 html_theme = "pydata_sphinx_theme"
@@ -69,8 +86,20 @@ html_theme_options = {
     "footer_start": ["copyright"],
     "footer_end": [],
 }
+if os.environ.get("READTHEDOCS"):  # where there is more than one version of the site
+    _SITE = os.environ.get("POLYSIFT_SITE", "https://polysift.readthedocs.io/en/latest/")
+    _NAMED = os.environ.get("READTHEDOCS_VERSION") == "latest"
+    html_theme_options |= {
+        "switcher": {
+            "json_url": f"{_SITE}_static/switcher.json",
+            "version_match": "latest" if _NAMED else release,
+        },
+        "check_switcher": False,
+        "navbar_end": ["version-switcher", "theme-switcher", "navbar-icon-links"],
+    }
 # Pages without pages below them need no list of such.
-_LEAVES = ("tutorial", "choosing", "performance/README", "faq", "glossary", "contributing")
+_LEAVES = ("tutorial", "cheatsheet", "coming-from", "choosing", "performance/README")
+_LEAVES += ("measurements", "faq", "glossary", "contributing")
 html_sidebars: dict[str, list[str]] = {page: [] for page in (*_LEAVES, "changelog")}
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -80,7 +109,9 @@ sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples"),
     "gallery_dirs": "auto_examples",
     "filename_pattern": r"/plot_",
-    "subsection_order": ["../examples/basics", "../examples/quality", "../examples/scale"],
+    "subsection_order": [
+        f"../examples/{name}" for name in ("basics", "tables", "quality", "scale")
+    ],
     "within_subsection_order": "FileNameSortKey",
     "abort_on_example_error": True,
     "backreferences_dir": "api/backreferences",

@@ -25,9 +25,9 @@ class Run:
     scale : float or None
         The share of the rows of whole fits at published shapes; None is by the size.
     kept : Path
-        The file that keeps the cells of the section "tables".
+        The file that keeps the cells of a section on tables.
     tables, methods : tuple of str
-        Those of this section that are measured; none is all.
+        Those of the section that are measured; none is all.
     splits : int or None
         Its splits; None is by the size.
     fresh : bool

@@ -9,6 +9,7 @@ measured again, so that an interrupted run goes on where it was.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,8 +46,18 @@ table may be below logistic regression."""
 
 def measure(run: Run) -> Report:
     """Measure the cells that are missing, and report on all that are kept."""
+    remedy = f"No tables: set {VARIABLE} to the folder of the data sets."
+    return compared(run, table_files(), remedy)
+
+
+def compared(run: Run, files: dict[str, Path], remedy: str) -> Report:
+    """Measure the cells of these files that are missing, and report on all that are kept.
+
+    ``remedy`` says what to do if there are no files.
+    """
     kept = Kept(run.kept)
-    notes = _fill(run, kept)
+    notes = [] if files else [remedy]
+    notes += _fill(run, files, kept)
     cells = Cells(kept.rows())
     notes += [f"Without figures: {sentence}." for sentence in cells.failures()]
     if not cells.rows:
@@ -60,12 +71,11 @@ def measure(run: Run) -> Report:
     return report
 
 
-def _fill(run: Run, kept: Kept) -> list[str]:
+def _fill(run: Run, files: dict[str, Path], kept: Kept) -> list[str]:
     """Measure what is chosen and not there yet; return what a reader must know."""
-    files = _chosen("table", table_files(), run.tables)
+    files = _chosen("table", files, run.tables)
     methods = _chosen("method", METHODS, run.methods)
-    notes = [] if files else [f"No tables: set {VARIABLE} to the folder of the data sets."]
-    notes += [
+    notes = [
         f"{method.title} is absent: {method.package} is not installed."
         for method in methods.values()
         if not method.installed()

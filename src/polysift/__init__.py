@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from polysift.persistence.onnx_converters import (
         register_onnx_converters as register_onnx_converters,
     )
+    from polysift.persistence.trusted import TRUSTED_TYPES as TRUSTED_TYPES
     from polysift.reporting.comparison import drift as drift
     from polysift.reporting.drift import Drift as Drift
     from polysift.reporting.report import report as report
@@ -46,6 +47,7 @@ _HOMES = {
     "PAPER": "estimators.classifier",
     "PolynomialKernelMap": "estimators.transformer",
     "RayCluster": "cluster.ray_cluster",
+    "TRUSTED_TYPES": "persistence.trusted",
     "WorkersLostError": "runtime.progress",
     "degree_bound": "features.kernels",
     "drift": "reporting.comparison",

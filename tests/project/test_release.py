@@ -28,7 +28,7 @@ def run(*command, cwd=ROOT):
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory):
     """Return a folder with an sdist and a wheel, and those of polysift-paper in paper/."""
-    pytest.importorskip("build", reason="a release is built with polysift[release]")
+    pytest.importorskip("build", reason="a release is built with the dependency group release")
     folder = tmp_path_factory.mktemp("dist")
     asked = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "hatchling"]
     reached = subprocess.run(asked, cwd=tmp_path_factory.mktemp("index"), capture_output=True)
@@ -40,7 +40,7 @@ def dist(tmp_path_factory):
 
 
 def test_all_files_hold_what_they_should(dist):
-    pytest.importorskip("twine", reason="a release is checked with polysift[release]")
+    pytest.importorskip("twine", reason="a release is checked with the dependency group release")
     assert "hold what they should" in run(
         sys.executable, TOOLS / "check_dist.py", dist, dist / "paper"
     )

@@ -183,17 +183,19 @@ def test_two_classes_with_probabilities(calibrated, calibrated_html):
     wanted = [*ALWAYS[:6], "reliability", *ALWAYS[6:], *LAST]
     assert sections_of(page) == wanted
     figures = {row[0].split("  ")[0]: row[1:] for row in page.rows("quality")}
-    assert page.rows("quality")[0] == ["", "training", "validation"]
+    assert page.rows("quality")[0] == ["", "training (seen)", "validation"]
     expected = [evaluate(calibrated, *TRAIN), evaluate(calibrated, *TEST)]
     for label, name, text in (
         ("Accuracy", "accuracy", lambda v: share_text(v, 2)),
         ("Balanced accuracy", "balanced_accuracy", lambda v: share_text(v, 2)),
-        ("ROC AUC", "roc_auc", "{:.4f}".format),
+        ("Area under ROC", "roc_auc", "{:.4f}".format),
         ("Log loss", "log_loss", "{:.4f}".format),
         ("Brier score", "brier_score", "{:.4f}".format),
     ):
         row = next(values for key, values in figures.items() if key.startswith(label))
-        assert row == [text(getattr(found, name)) for found in expected]
+        for cell, found in zip(row, expected, strict=True):
+            ends = (found.figures[name].low, found.figures[name].high)
+            assert cell == text(found.value(name)) + " to ".join(map(text, ends))
     assert figures["Rows"] == ["300", "100"]
     predicted = calibrated.predict(TEST[0])
     accuracy = accuracy_score(TEST[1], predicted)
@@ -401,7 +403,7 @@ def test_unknown_labels_are_counted(calibrated, undrawn):
     row = next(row for row in page.rows("quality") if row[0].startswith("Unknown labels"))
     assert row[1:] == ["0", "3"]
     assert "3 rows have a label that is not a class" in page.text("confusion")
-    assert "Always predicting" not in page.text("summary")
+    assert "counts in no figure" in page.text("confusion")
     y[:] = 5
     page = read(report(calibrated, {"none known": (TEST[0], y)}))
     assert "reliability" not in sections_of(page) and "there is no curve" in page.text("roc")
@@ -414,7 +416,9 @@ def test_files(tmp_path, calibrated):
     source = open_data(path, target="target")
     clf = paper_classifier(2, random_state=0).fit(source)
     page = read(report(clf, source))
-    assert page.rows("quality")[0] == ["", "all & sundry.parquet"]
+    alone = "training rows, each scored without itself"
+    assert page.rows("quality")[0] == ["", "all & sundry.parquet (seen)", alone]
+    assert "estimated from leave-one-out scores" in page.text("summary")
     assert "FPCClassifier on all &amp; sundry.parquet" in page.html
     assert str(path) in page.text("data") and "open_data(" in page.text("reproduce")
 
@@ -429,7 +433,8 @@ def test_everything_of_the_user_is_escaped(tmp_path):
         2, calibration="sigmoid", class_weight={EVIL: 2.0, "b & c <!-- $x$": 1.0}
     )
     clf.fit(source)
-    html = report(clf, {EVIL: source, "_$\\frac$": source}, title=EVIL, command=EVIL)
+    rows = (frame.drop(columns="target"), y)
+    html = report(clf, {EVIL: source, "_$\\frac$": rows}, title=EVIL, command=EVIL)
     page = read(html)
     assert "<script" not in html and "<img src=x" not in html and "<!--" not in html
     for section in ("summary", "quality"):

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 QUICK_RUNS = 2
 SLOW_STUDIES = ("8",)
 QUICK_SETS = ("breast_cancer", "banknote", "seismic_bumps", "htru2", "magic", "occupancy")
-"""What ``all --quick`` takes: runs, the studies without, and the sets of Appendix F."""
+QUICK_ROWS = 20_000
+"""What ``all --quick`` takes: runs, the studies without, the UCI sets, and rows of massive ones."""
 
 
 app = typer.Typer(
@@ -253,9 +254,12 @@ def everything(
     _datasets(results)
     _simulations(first if quick else ["all"], few, results)
     _simulations(["more"], few, results)
-    _sensitivity(list(QUICK_SETS) if quick else None, few, results)
-    for name in ("uci", "highdim", "massive"):
-        _compare(name, few, ComparisonOptions(quick=quick), results)
+    sets = list(QUICK_SETS) if quick else None
+    _sensitivity(sets, few, results)
+    _compare("uci", few, ComparisonOptions(data=sets, quick=quick), results)
+    _compare("highdim", few, ComparisonOptions(quick=quick), results)
+    rows = QUICK_ROWS if quick else None
+    _compare("massive", few, ComparisonOptions(quick=quick), results, rows=rows)
 
 
 def _compare(

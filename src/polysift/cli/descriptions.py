@@ -10,25 +10,26 @@ from polysift.cli.console import with_options
 from polysift.data.kinds import NUMBER
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.fitted import kernel_of
+from polysift.estimators.headline import (
+    PERCENT,
+    Headline,
+    held_out_evaluation,
+    ordered,
+    range_text,
+    title,
+    value_text,
+)
 from polysift.estimators.search import FPCClassifierCV
 from polysift.losses import solver_and_loss
 from polysift.plots.base import number_text
 from polysift.reporting.choice import choice_text, scaler_of
 from polysift.reporting.columns import columns_of_model, is_plain, kinds_text
-from polysift.reporting.evaluation import Evaluation
+from polysift.training.evaluation import Evaluation
+from polysift.training.metrics import METRICS
 from polysift.training.plan import duration
 
 Table = tuple[str, list[str], list[list[str]]]
 """A title, the names of columns, rows."""
-
-FIGURES = {
-    "accuracy": "accuracy",
-    "balanced_accuracy": "balanced accuracy",
-    "roc_auc": "area under ROC",
-    "log_loss": "log loss",
-    "brier_score": "Brier score",
-}
-"""The scores of an evaluation, and their names in tables."""
 
 ONNX_TYPES = {1: "float32", 8: "text", 11: "float64"}
 """The types of a graph's inputs, by the numbers of onnx.TensorProto.DataType."""
@@ -89,11 +90,20 @@ def _described(model: FPCClassifier) -> dict[str, Any]:
         "n_iter": model.n_iter_,
         "random_state": model.random_state_,
         "objective": last(model, "objective"),
+        "held_out": _held_out(model),
         "training": {"accuracy": 1 - last(model, "training_error")},
         "calibration": _calibration(model),
         "memory": {name: summary[f"{name}_memory"] for name in ("expected", "measured")}
         | {"limit": summary["memory_limit"]},
     }
+
+
+def _held_out(model: FPCClassifier) -> dict[str, Any] | None:
+    """Return the figures on rows that were not seen, as plain values."""
+    found = held_out_evaluation(model)
+    if found is None:
+        return None
+    return {"method": found[0], **found[1].to_dict(), "training": model.held_out_["training"]}
 
 
 def _calibration(model: FPCClassifier) -> dict[str, Any] | None:
@@ -134,7 +144,6 @@ def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, st
                 f"{len(model.cv_results_['params'])} candidates, {finished} to the end, "
                 f"{model.n_splits_} splits ({model.status_})",
             ),
-            ("best score", f"{model.best_score_:.4f}"),
         ]
     if best is not None:
         facts += [
@@ -147,9 +156,6 @@ def training_facts(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, st
         ]
         if getattr(best, "gram_", "exact") == "sampled":
             facts.append(("Gram matrix", f"of a sample of the rows, {best.n_products_} products"))
-        error = last(best, "training_error")
-        if not np.isnan(error):
-            facts.append(("training error", percent(error)))
         if (calibration := _calibration(best)) is not None:
             facts.append(
                 (
@@ -241,27 +247,67 @@ def cut(label: Any) -> str:
     return text if len(text) <= SHOWN_LABEL_CHARACTERS else f"{text[:half]}...{text[-half:]}"
 
 
-def percent(share: float) -> str:
-    """Return a share in percent."""
-    return f"{100 * share:.2f} %"
+def headline_table(found: Headline) -> Table:
+    """Return figures on rows that were not seen, and beside them those on rows that were."""
+    rows = [
+        [
+            title(name),
+            value_text(name, estimate.value),
+            range_text(name, estimate),
+            value_text(name, found.training.get(name)),
+            _gap_text(name, found.gap(name)),
+        ]
+        for name, estimate in found.figures.items()
+    ]
+    heads = ["", "held out", "95 % interval", "training", "gap"]
+    return f"held out: {found.source}", heads, rows
+
+
+def _gap_text(name: str, gap: float | None) -> str:
+    if gap is None:
+        return "-"
+    return f"{100 * gap:+.2f}" if name in PERCENT else f"{gap:+.4f}"
+
+
+def unknown_quality(model: FPCClassifier | FPCClassifierCV) -> list[tuple[str, str]]:
+    """Return that nothing is known of rows that were not seen, and how to know."""
+    best = best_of(model)
+    error = float("nan") if best is None else last(best, "training_error")
+    seen = "" if np.isnan(error) else f" (training error {100 * error:.2f} %, of rows it has seen)"
+    how = "--holdout 0.2, --validation FILE or --calibration sigmoid measures it"
+    return [("held out", f"not known{seen}; {how}")]
+
+
+def given_headline(
+    figures: dict[str, Evaluation], model: FPCClassifier | FPCClassifierCV, source: str
+) -> Headline:
+    """Return the headline of rows that were given: the last of evaluations."""
+    *_, evaluation = figures.values()
+    seen = figures.get("training")
+    best = best_of(model)
+    training = dict(getattr(best, "held_out_", {"training": {}})["training"])
+    if seen is not None and seen is not evaluation:
+        training = {name: found.value for name, found in seen.figures.items()}
+    return Headline("data", source, ordered(evaluation), training)
 
 
 def figures_table(figures: dict[str, Evaluation]) -> Table:
-    """Return evaluations side by side."""
-    rows = [["rows", *(f"{figure.rows:,}" for figure in figures.values())]]
-    for name, shown in FIGURES.items():
-        found = [getattr(figure, name) for figure in figures.values()]
+    """Return evaluations side by side, each figure with its interval."""
+    rows = [["rows", *(word for e in figures.values() for word in (f"{e.rows:,}", ""))]]
+    *_, last_one = figures.values()
+    for name in dict.fromkeys([*ordered(last_one), *METRICS]):
+        found = [figure.figures.get(name) for figure in figures.values()]
         if any(value is not None for value in found):
-            rows.append([shown, *map(_figure, [name] * len(found), found)])
+            cells = [
+                ["-", "-"] if e is None else [value_text(name, e.value), range_text(name, e)]
+                for e in found
+            ]
+            rows.append([title(name), *(word for pair in cells for word in pair)])
     if any(figure.unknown for figure in figures.values()):
-        rows.append(["unknown labels", *(f"{figure.unknown:,}" for figure in figures.values())])
-    return "", ["", *figures], rows
-
-
-def _figure(name: str, value: float | None) -> str:
-    if value is None:
-        return "-"
-    return percent(value) if "accuracy" in name else f"{value:.4f}"
+        words = [word for e in figures.values() for word in (f"{e.unknown:,}", "left out")]
+        rows.append(["unknown labels", *words])
+    heads = [word for name in figures for word in (name, "95 % interval")]
+    return "", ["", *heads], rows
 
 
 def confusion_table(figures: Evaluation) -> Table:

@@ -184,9 +184,12 @@ def inspect(
         candidates_table,
         columns_table,
         describe,
+        headline_table,
         model_facts,
         training_facts,
+        unknown_quality,
     )
+    from polysift.estimators.headline import headline
     from polysift.explanation.tables import notes_of, tables_of
 
     if rows is not None and not explain:
@@ -198,6 +201,10 @@ def inspect(
         show_json({"model": model, **describe(loaded), **more})
         return
     show_facts([("file", str(model)), *training_facts(loaded), *model_facts(loaded)])
+    if (known := headline(loaded)) is None:
+        show_facts(unknown_quality(loaded))
+    else:
+        show_table(*headline_table(known))
     if (columns := columns_table(loaded)) is not None:
         show_table(*columns, words=(1, 4))
     if hasattr(loaded, "cv_results_"):

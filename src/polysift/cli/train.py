@@ -36,6 +36,10 @@ from polysift.cli.outputs import Output, shown_command
 
 if TYPE_CHECKING:
     from polysift import DataSource, Forecast, FPCClassifier, FPCClassifierCV
+    from polysift.training.evaluation import Evaluation
+
+HELD_OUT = "held out"
+"""The name of rows that --holdout keeps out of the training."""
 
 Data = Annotated[
     str,
@@ -50,6 +54,16 @@ DryRun = Annotated[
     option(BUDGET, "Print the forecast of time and memory, and stop.", None, "--dry-run"),
 ]
 Validation = Annotated[str | None, option(DATA, "A file to evaluate on, beside the training data.")]
+Holdout = Annotated[
+    float | None,
+    option(
+        DATA,
+        "The share of rows to hold out of the training, and to evaluate on.",
+        min=0.0,
+        max=1.0,
+        metavar="SHARE",
+    ),
+]
 
 
 @guarded
@@ -63,6 +77,7 @@ def fit(
     engine: EngineOptions,
     output: Output,
     validation: Validation = None,
+    holdout: Holdout = None,
     warm_start: Annotated[
         Path | None, option(MODEL, "A model file to continue from, with its parameters.")
     ] = None,
@@ -84,6 +99,8 @@ def fit(
         return
     _set_class_weight(estimator, source)
     evaluated = _evaluation_data(data, source, validation, labels, reading, output)
+    if holdout is not None:
+        source, evaluated = _parts(source, holdout, validation, estimator)
     forecast = estimator.plan(source, show=False) if output.report else None
     _train(estimator, source)
     _finish(estimator, evaluated, forecast, output)
@@ -100,6 +117,7 @@ def tune(
     engine: EngineOptions,
     output: Output,
     validation: Validation = None,
+    holdout: Holdout = None,
     top: Annotated[int, option(OUTPUT, "How many candidates to list.", "10", min=0)] = 10,
     dry_run: DryRun = False,
 ) -> None:
@@ -119,6 +137,8 @@ def tune(
         _show_forecast(search.plan(source, show=False), output)
         return
     evaluated = _evaluation_data(data, source, validation, labels, reading, output)
+    if holdout is not None:
+        source, evaluated = _parts(source, holdout, validation, search)
     _train(search, source)
     _finish(search, evaluated, None, output, top=top)
 
@@ -160,6 +180,23 @@ def _evaluation_data(
     return {"training": source, "validation": other}
 
 
+def _parts(
+    source: DataSource, share: float, validation: str | None, estimator: Any
+) -> tuple[DataSource, dict[str, DataSource]]:
+    """Return the rows to fit to, and the two parts of the rows to evaluate on."""
+    from polysift.runtime.parameters import check_seed
+    from polysift.training.holdout import held_out_parts
+
+    if validation is not None:
+        raise WrongUsage("--holdout and --validation both say on which rows to evaluate.")
+    estimator.set_params(random_state=check_seed(estimator.random_state))
+    try:
+        training, held_out = held_out_parts(source, share, estimator.random_state)
+    except ValueError as error:
+        raise WrongUsage(str(error).replace("holdout", "--holdout", 1)) from None
+    return training, {"training": training, HELD_OUT: held_out}
+
+
 def _label_kind(source: DataSource) -> str:
     """Return numpy's kind of the labels in the first rows."""
     part = next(source.stream(source.shards()[:1]))
@@ -194,13 +231,15 @@ def _finish(
 ) -> None:
     """Save the model, evaluate it, and print the result."""
     from polysift import report
-    from polysift.cli.descriptions import candidates_table, figures_table, training_facts
-    from polysift.reporting.evaluation import evaluate
+    from polysift.cli.descriptions import candidates_table, training_facts
     from polysift.reporting.report import explained
+    from polysift.training.holdout import PartSource
 
     quiet = estimator.get_params()["verbose"] == 0
-    _save(estimator.set_params(verbose=0), output)
     model: Any = getattr(estimator, "best_estimator_", estimator)
+    if isinstance(training := evaluated.get("training"), PartSource):
+        model.training_summary_["rows"] = training.n_kept
+    _save(estimator.set_params(verbose=0), output)
     model.set_params(verbose=0 if quiet else 1)
     if estimator.status_ == "interrupted":
         raise KeyboardInterrupt(
@@ -208,7 +247,7 @@ def _finish(
         )
     kept = f"The model is saved in {output.output}."
     try:
-        figures = {name: evaluate(model, data) for name, data in evaluated.items()}
+        figures = _evaluated(model, evaluated)
         if output.report is not None:
             report(
                 estimator,
@@ -230,10 +269,50 @@ def _finish(
         show_facts([("saved in", str(output.output)), *training_facts(estimator)])
         if top and estimator is not model:
             show_table(*candidates_table(estimator, top))
-        if figures:
-            show_table(*figures_table(figures))
+        _show_quality(estimator, figures)
         if output.report is not None:
             show_facts([("report", str(output.report))])
+
+
+def _evaluated(model: Any, evaluated: dict[str, DataSource]) -> dict[str, Evaluation]:
+    """Return the figures of rows, those of rows that were not seen last.
+
+    The training rows alone are not read once more where the fit has held-out figures.
+    """
+    from dataclasses import replace
+
+    from polysift.estimators.headline import held_out_evaluation
+    from polysift.reporting.evaluation import evaluate
+    from polysift.training.holdout import PartSource
+
+    known = held_out_evaluation(model)
+    if [*evaluated] == ["training"] and known is not None:
+        return dict([known])
+    figures = {name: evaluate(model, data) for name, data in evaluated.items()}
+    for name, data in evaluated.items():
+        if isinstance(data, PartSource):
+            figures[name] = replace(figures[name], rows=data.n_kept)
+    return figures
+
+
+def _show_quality(estimator: Any, figures: dict[str, Evaluation]) -> None:
+    """Print how good a model is on rows that it has not seen."""
+    from polysift.cli.descriptions import given_headline, headline_table, unknown_quality
+    from polysift.estimators.headline import headline
+
+    names = [name for name in figures if name in ("validation", HELD_OUT)]
+    if names:
+        rows = figures[names[-1]].rows
+        what = "of the validation file" if names[-1] == "validation" else "not used in training"
+        given = given_headline(figures, estimator, f"{rows:,} rows {what}")
+        show_table(*headline_table(given))
+        unknown = figures[names[-1]].unknown
+        if unknown:
+            show_facts([("left out", f"{unknown:,} rows whose label is not a class of the model")])
+    elif (found := headline(estimator)) is not None:
+        show_table(*headline_table(found))
+    else:
+        show_facts(unknown_quality(estimator))
 
 
 def _save(estimator: Any, output: Output) -> None:

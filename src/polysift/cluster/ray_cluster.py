@@ -174,7 +174,7 @@ def connect(ray: Any, address: str | None, cpus: int | None) -> None:
 
 def _refuse_another(ray: Any, address: str | None) -> None:
     """Raise if an address is not that of the cluster that this process is connected to."""
-    if address in (None, "auto", "local") or "://" in address:
+    if address is None or address in ("auto", "local") or "://" in address:
         return
     here = ray.get_runtime_context().gcs_address
     found = find_cluster(address)

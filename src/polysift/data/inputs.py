@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn import get_config
 from sklearn.utils import assert_all_finite, check_consistent_length, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
@@ -45,6 +46,31 @@ def keeping_features(estimator: Any) -> Iterator[None]:
         raise
 
 
+def array_namespace(X: Any) -> tuple[Any, Any] | None:
+    """Return the library and the device of an array that is not NumPy's, by the array API.
+
+    None for NumPy, and unless scikit-learn's ``array_api_dispatch`` is on.
+    """
+    if type(X) is np.ndarray or not get_config()["array_api_dispatch"]:
+        return None
+    from sklearn.utils._array_api import get_namespace_and_device
+
+    if not (hasattr(X, "__dlpack__") or hasattr(X, "__array_namespace__")):
+        return None
+    xp, known, device = get_namespace_and_device(X)
+    return (xp, device) if known and not isinstance(X, np.ndarray) else None
+
+
+def on_host(values: Any) -> Any:
+    """Return an array of another library as NumPy's; anything else as it is."""
+    found = array_namespace(values)
+    if found is None:
+        return values
+    from sklearn.utils._array_api import _convert_to_numpy
+
+    return _convert_to_numpy(values, found[0])
+
+
 def rows_source(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> DataSource:
     """Return rows without labels as a source, checked as scikit-learn does.
 
@@ -54,6 +80,7 @@ def rows_source(estimator: Any, X: Any, sample_weight: Any = None, *, reset: boo
     if isinstance(X, DataSource):
         return _known_source(estimator, X, reset)
     _refuse_path(X, "")
+    X, sample_weight = on_host(X), on_host(sample_weight)
     refuse_masked(X=X)
     if _is_read_as_table(estimator, X, reset):
         return _table_source(estimator, X, None, sample_weight, reset)
@@ -80,6 +107,7 @@ def training_source(
             )
         return _known_source(estimator, X, reset)
     _refuse_path(X, ", target=...")
+    X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
     refuse_masked(X=X, y=y)
     y = _plain_labels(y)
     if _is_read_as_table(estimator, X, reset):

@@ -260,8 +260,8 @@ def as_plain_numbers(cells: Any, missing: Sequence[str]) -> FloatArray | None:
         return None
 
 
-def _texts(packed: Any) -> list[str | None]:
-    texts: list[str | None] = packed.dictionary.to_pylist()
+def _texts(packed: Any) -> list[Any]:
+    texts: list[Any] = packed.dictionary.to_pylist()
     return texts
 
 

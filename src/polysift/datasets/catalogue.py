@@ -387,7 +387,7 @@ UCI = NAMES[:9]
 """The names of the nine data sets of the paper's Table I, in its order."""
 
 
-def find_entry(name: str) -> Entry:
+def find_entry(name: object) -> Entry:
     """Return a data set by its name or by the paper's, in any case; or raise a ValueError."""
     key = name.strip().lower().replace("-", "_") if isinstance(name, str) else None
     for entry in _ENTRIES:

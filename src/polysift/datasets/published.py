@@ -11,6 +11,7 @@ import re
 import zlib
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -275,8 +276,10 @@ def _read_mat(path: Path, entry: Entry) -> Content:
     from scipy.io.matlab import MatReadError
     from scipy.sparse import issparse
 
+    # Newer versions of scipy want to know which kind of sparse matrix is meant; all become dense.
+    asked = {"spmatrix": False} if "spmatrix" in signature(loadmat).parameters else {}
     try:
-        found = loadmat(path, variable_names=["X", "y"])
+        found = loadmat(path, variable_names=["X", "y"], **asked)
     except (ValueError, TypeError, OSError, NotImplementedError, MatReadError, zlib.error) as error:
         raise DatasetError(
             f"{path} is not a MATLAB file that scipy reads: {error}. Save it with -v7, or as .npz."

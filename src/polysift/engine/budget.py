@@ -105,7 +105,7 @@ def parse_memory_limit(value: Any) -> int:
         match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?I?B?)\s*", value.upper())
         if match and match[2] in UNITS and match[1].count(".") <= 1 and float(match[1]) > 0:
             return int(float(match[1]) * UNITS[match[2]])
-    elif isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value)):
+    elif not isinstance(value, bool) and isinstance(value, Real) and np.isfinite(float(value)):
         number = float(value)
         if 0 < number <= 1 and not isinstance(value, Integral):
             return int(number * free_memory())

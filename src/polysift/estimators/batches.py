@@ -103,6 +103,7 @@ def merged(model: Any, trained: Trained, *, anew: bool) -> dict[str, Any]:
             phase: model.timings_.get(phase, 0.0) + timings.get(phase, 0.0) for phase in phases
         }
     return {
+        "solver_": result.solver,
         "n_iter_": result.n_iter,
         "status_": result.status.word,
         "status_message_": result.status.value,

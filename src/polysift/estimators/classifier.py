@@ -21,6 +21,7 @@ from polysift.estimators.batches import (
     sums_of,
 )
 from polysift.estimators.conventions import PolysiftEstimator, available_when
+from polysift.estimators.devices import Device, device_of
 from polysift.estimators.fitted import (
     FRAMES,
     CallbackHook,
@@ -36,6 +37,7 @@ from polysift.estimators.fitted import (
     streamed_accuracy,
     with_callbacks,
 )
+from polysift.estimators.headline import ShowsHeadline
 from polysift.estimators.prediction_files import Predictor, check_predictions, write_predictions
 from polysift.features.feature_map import DEFAULT_MAX_LEVELS
 from polysift.runtime.parallel import Span, usable_jobs
@@ -72,7 +74,9 @@ iterations at most and tol = 5e-4. The degree, for which the paper has a search,
 """
 
 
-class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class FPCClassifier(
+    ShowsHeadline, PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, BaseEstimator
+):
     """Fast polynomial kernel classification (FPC).
 
     The score of a row x is ``sum_j u_j (1 + k(x, c_j))^s`` with n centers ``c_j`` and k a sum over
@@ -240,6 +244,16 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         of the columns), "gcv" (the estimated error, relative to that of a score of zero; None if
         the features overflow) and "degrees_of_freedom"; "best", the number of the one that was
         taken; "rows" and "centers", the size of the sample; "column_weights".
+    held_out_ : dict
+        How good the model is on rows that it has not seen: "method", which is "out of fold" with
+        ``calibration``, and else "leave-one-out": then the rows are training rows, and their scores
+        those of the least-squares start of the solver without the row, which is known exactly.
+        "figures", by name a list of the value and the ends of its interval of confidence (95 %):
+        "accuracy", "balanced_accuracy", "roc_auc", "average_precision" (of the rarer of two
+        classes, whose position is "rare_class"), and with probabilities "log_loss" and
+        "brier_score"; "training", the figures of the same rows where the model has seen them;
+        "rows", "confusion", "roc" and "reliability". Not there after a warm start, nor for solvers
+        that go to a minimum, unless with ``calibration``.
     n_iter_ : int
         The number of iterations.
     status_ : str
@@ -548,9 +562,11 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         Returns
         -------
         ndarray of shape (m,) or (m, n_classes)
-            For two classes, the score of ``classes_[1]``; else one score per class.
+            For two classes, the score of ``classes_[1]``; else one score per class. With
+            scikit-learn's ``array_api_dispatch`` scores, classes and probabilities are arrays of
+            the library and on the device of X.
         """
-        values = self._scores(X)
+        values, _ = self._scores(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> Any:
@@ -566,8 +582,11 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
         ndarray of shape (m,)
             The classes.
         """
-        codes = decided_codes(self, self._scores(X))
-        return self.classes_[codes]
+        scores, device = self._scores(X)
+        if device is not None:
+            thresholds = getattr(self, "decision_thresholds_", None)
+            return device.labels(scores, self.classes_, thresholds)
+        return self.classes_[decided_codes(self, scores)]
 
     @available_when(is_calibrated)
     def predict_proba(self, X: Any) -> FloatArray:
@@ -589,7 +608,10 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
             The probabilities, in the order of ``classes_``.
         """
         check_is_fitted(self)
-        return calibrator_of(self).probabilities(self._scores(X))
+        scores, device = self._scores(X)
+        if device is not None:
+            return device.probabilities(scores, calibrator_of(self))
+        return calibrator_of(self).probabilities(scores)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the accuracy on rows and their labels.
@@ -674,9 +696,13 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
             safe_csv=safe_csv,
         )
 
-    def _scores(self, X: Any) -> FloatArray:
+    def _scores(self, X: Any) -> tuple[FloatArray, Device | None]:
+        """Return the scores of rows, (rows, K), and where they lie if not in NumPy."""
         if "coef_" not in vars(self):
             check_is_fitted(self)
+        device = device_of(self, X)
+        if device is not None and device.usable:
+            return device.scores(self.coef_), device
         source = rows_source(self, X, reset=False)
         out = np.empty((source.n_rows, len(self.coef_)))
 
@@ -685,7 +711,7 @@ class FPCClassifier(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, Ba
 
         for _ in scores_by_shard(self, source, fill):
             pass
-        return out
+        return (out, None) if device is None else (device.moved(out), device)
 
     def _warm_start(self, classes: Any, by: str = "warm_start=True") -> WarmStart:
         check_warm_start(self, classes, by)

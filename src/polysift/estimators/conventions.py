@@ -32,6 +32,7 @@ class PolysiftEstimator:
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         rows = tags.input_tags
         rows.sparse = rows.allow_nan = rows.categorical = rows.string = True
+        tags.array_api_support = True
         return tags
 
 

@@ -65,6 +65,7 @@ OPTIONAL_ATTRIBUTES = (
     "decision_thresholds_",
     "threshold_report_",
     "selection_",
+    "held_out_",
     "partial_sums_",
 )
 """Fitted attributes that not every fit sets, so that those of an earlier one must go."""
@@ -106,6 +107,8 @@ def fitted_attributes(trained: Trained) -> dict[str, Any]:
         made["unseen_shares_"] = trained.columns.unseen
     if trained.selection is not None:
         made["selection_"] = trained.selection
+    if trained.held_out is not None:
+        made["held_out_"] = trained.held_out
     if trained.calibration is not None:
         made["calibrator_"] = trained.calibration.calibrator.to_dict()
         made["calibration_report_"] = trained.calibration.report

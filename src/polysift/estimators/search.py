@@ -27,6 +27,7 @@ from polysift.estimators.fitted import (
     set_fitted_attributes,
     with_callbacks,
 )
+from polysift.estimators.headline import ShowsHeadline
 from polysift.features.feature_map import DEFAULT_MAX_LEVELS
 from polysift.runtime.types import FloatArray
 from polysift.selection.candidates import Row, SearchResult, best_so_far, cv_results
@@ -132,7 +133,9 @@ class _StageHook:
         return self._tasks.end_part(lambda: _outcome(self._search, rows, best, classes))
 
 
-class FPCClassifierCV(PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, BaseEstimator):
+class FPCClassifierCV(
+    ShowsHeadline, PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, BaseEstimator
+):
     """``FPCClassifier`` with its parameters chosen by cross-validation.
 
     With nothing set, the search begins with the automatic choice of ``FPCClassifier``, and compares

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from polysift.data.inputs import rows_source
 from polysift.estimators.conventions import PolysiftEstimator
+from polysift.estimators.devices import device_of
 from polysift.estimators.fitted import feature_map_of
 from polysift.estimators.prediction import feature_matrix
 from polysift.features.feature_map import (
@@ -21,7 +22,6 @@ from polysift.features.feature_map import (
 from polysift.features.survey import Survey, survey
 from polysift.runtime.parallel import Pool, single_threaded_blas, usable_jobs
 from polysift.runtime.parameters import check_n_jobs, check_seed
-from polysift.runtime.types import FloatArray
 from polysift.training.preparation import columns_of
 
 
@@ -148,7 +148,7 @@ class PolynomialKernelMap(
         self.column_kinds_ = np.array(known.columns.kinds, dtype=object)
         return self
 
-    def transform(self, X: Any) -> FloatArray:
+    def transform(self, X: Any) -> Any:
         """Return the kernel features of rows.
 
         Parameters
@@ -158,13 +158,18 @@ class PolynomialKernelMap(
 
         Returns
         -------
-        ndarray of shape (m, n_centers_)
-            The features, float32 for float32 rows, else float64.
+        array of shape (m, n_centers_)
+            The features, float32 for float32 rows, else float64. With scikit-learn's
+            ``array_api_dispatch`` they are of the library and on the device of X.
         """
         check_is_fitted(self)
+        device = device_of(self, X)
+        if device is not None and device.usable:
+            return device.features()
         source = rows_source(self, X, reset=False)
         learned = feature_map_of(self)
-        return feature_matrix(source, learned, usable_jobs(check_n_jobs(self.n_jobs)))
+        found = feature_matrix(source, learned, usable_jobs(check_n_jobs(self.n_jobs)))
+        return found if device is None else device.moved(found)
 
     @property
     def _n_features_out(self) -> int:

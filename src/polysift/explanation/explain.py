@@ -91,7 +91,7 @@ def explain(
     """
     clf = copy(classifier_of("explain describes", model))
     limit: Any = max_monomials
-    if not isinstance(limit, Integral) or isinstance(limit, bool) or limit < 1:
+    if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
         raise ValueError(f"max_monomials must be an integer of at least 1; got {max_monomials!r}.")
     if X is None and sample_weight is not None:
         raise ValueError("sample_weight counts the rows of X; got no X.")

@@ -147,7 +147,7 @@ def degree_bound(n_samples: int, n_features: int, *, formula: str = "code") -> i
     """
     values: dict[str, Any] = {"n_samples": n_samples, "n_features": n_features}
     for name, value in values.items():
-        if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
             raise ValueError(f"{name} must be an integer of at least 1; got {value!r}.")
     m, d = int(n_samples), int(n_features)
     degrees = range(1, MAX_DEGREE_BOUND + 1)

@@ -142,8 +142,9 @@ class LevelColumn:
         hashed = (len(levels), self.buckets) == (0, len(table) - 1)
         whole = type(self.buckets) is int and (self.buckets == 0 or hashed)
         require(whole, "the buckets of scaler_ must be the rows of its table")
-        words = isinstance(self.words, list) and all(isinstance(word, str) for word in self.words)
-        require(words and len(self.words) == len(levels), "the words of scaler_ must be text")
+        words: Any = self.words  # as it was read, which may be anything
+        text = isinstance(words, list) and all(isinstance(word, str) for word in words)
+        require(text and len(words) == len(levels), "the words of scaler_ must be text")
         require((levels[1:] > levels[:-1]).all(), "the levels of scaler_ must ascend")
         own_levels = np.array_equal(levels, levels_of(self.words))
         require(own_levels, "the levels of scaler_ must be those of its words")

@@ -331,7 +331,7 @@ class QuantileScaler(Scaler):
     def transform(self, block: FloatArray) -> FloatArray:
         """Scale dense rows; returns a new float64 array."""
         scaled = np.empty(block.shape)
-        for j, (knots, levels) in enumerate(self._knots()):
+        for j, (knots, levels) in enumerate(self.knots()):
             scaled[:, j] = np.interp(block[:, j], knots, levels)
         scaled *= 2.0
         scaled -= 1.0
@@ -340,7 +340,7 @@ class QuantileScaler(Scaler):
 
     def transform_column(self, values: FloatArray, j: int) -> FloatArray:
         """Scale values of one column."""
-        knots, levels = self._knots()[j]
+        knots, levels = self.knots()[j]
         return np.asarray(
             (2.0 * np.interp(values, knots, levels) - 1.0) / np.sqrt(len(self.counts))
         )
@@ -351,11 +351,11 @@ class QuantileScaler(Scaler):
 
     def slope(self, block: FloatArray) -> FloatArray:
         """Return the derivative: between knots constant, zero beyond them, at a knot the mean."""
-        return 2.0 * knot_slopes(block, self._knots()) / np.sqrt(block.shape[1])
+        return 2.0 * knot_slopes(block, self.knots()) / np.sqrt(block.shape[1])
 
     def to_onnx(self, graph: OnnxGraph, x: str) -> str:
         """Add a search among the knots, and the steps of ``transform`` one by one."""
-        x = graph.interpolate(x, self._knots())
+        x = graph.interpolate(x, self.knots())
         x = graph.op("Mul", x, graph.constant("two", 2.0))
         x = graph.op("Sub", x, graph.constant("one", 1.0))
         root = np.sqrt(len(self.counts))
@@ -365,7 +365,7 @@ class QuantileScaler(Scaler):
         """Raise unless each column has knots, which ascend."""
         validate_knots(self.values, self.levels, self.counts, d)
 
-    def _knots(self) -> list[Knots]:
+    def knots(self) -> list[Knots]:
         """Return the knots of each column that are used, and q there."""
         columns = zip(self.values, self.levels, self.counts, strict=True)
         return [(values[:count], levels[:count]) for values, levels, count in columns]

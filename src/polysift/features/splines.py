@@ -132,6 +132,10 @@ class SplineScaler(Scaler):
         required_array(vars(self), "middle", "f", (d,))
         require((self.ranks >= 0.0).all(), "the ranks of scaler_ must not be negative")
 
+    def curves(self) -> tuple[list[Knots], list[Knots]]:
+        """Return the knots of each column with the scaled ranks there, and with the heights."""
+        return self._knots(self.ranks), self._knots(self.heights)
+
     def _knots(self, table: FloatArray) -> list[Knots]:
         columns = zip(self.values, table, self.counts, strict=True)
         return [(values[:count], entries[:count]) for values, entries, count in columns]

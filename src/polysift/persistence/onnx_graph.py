@@ -310,9 +310,7 @@ def _positive(graph: Graph, scores: str, calibrator: Calibrator) -> str:
     """Add the probability of each column's class against the rest."""
     one = graph.constant("one", 1.0)
     if isinstance(calibrator, IsotonicCalibrator):
-        ends = np.cumsum(calibrator.counts)[:-1]
-        parts = (np.split(knots, ends) for knots in (calibrator.thresholds, calibrator.values))
-        p = graph.interpolate(scores, list(zip(*parts, strict=True)))
+        p = graph.interpolate(scores, calibrator.knots())
         return graph.op("Min", p, one)
     assert isinstance(calibrator, SigmoidCalibrator)
     t = graph.op("Mul", scores, graph.constant("slope", calibrator.slope))

@@ -18,6 +18,8 @@ from polysift.features.kernels import KERNELS
 from polysift.features.scalers import SCALERS, Scaler
 from polysift.features.tables import TableScaler, check_words, stored_scaler
 from polysift.runtime.arrays import InvalidFieldError, is_plain_array, require, required_array
+from polysift.training.held_out import LEAVE_ONE_OUT, OUT_OF_FOLD
+from polysift.training.metrics import METRICS
 
 MAX_DEGREE = 2**31
 
@@ -31,6 +33,11 @@ SUMMARY_FIELDS = (
 SELECTION_FIELDS = ("rows", "centers", "trials", "best", "column_weights")
 TRIAL_FIELDS = {"kernel", "scaler", "degree", "weights", "gcv", "degrees_of_freedom"}
 """What a choice records in ``selection_``, and of each trial."""
+
+HELD_OUT_FIELDS = (
+    *("method", "training", "rows", "figures", "confusion", "rare_class", "roc", "reliability"),
+)
+"""What a fit records in ``held_out_``."""
 
 WEIGHTS = ("equal", "by importance")
 """The weights of columns that are tried."""
@@ -112,6 +119,8 @@ def _check_records(attributes: dict[str, Any], n_classes: int, d: int) -> None:
         _check_summary(_fields(attributes, "training_summary_", *SUMMARY_FIELDS), n_classes, d)
     if "selection_" in attributes:
         _check_selection(_fields(attributes, "selection_", *SELECTION_FIELDS), d)
+    if "held_out_" in attributes:
+        _check_held_out(_fields(attributes, "held_out_", *HELD_OUT_FIELDS), n_classes)
     if "timings_" in attributes:
         seconds = _fields(attributes, "timings_", "total").values()
         require(all(isinstance(s, Real) for s in seconds), "timings_ must be numbers")
@@ -141,6 +150,28 @@ def _check_selection(found: dict[str, Any], d: int) -> None:
         fits = isinstance(weights, list) and len(weights) == d
         require(fits and all(map(_is_number, weights)), f"column_weights must be {d} numbers")
         require(min(weights) >= 0, "column_weights must not be negative")
+
+
+def _check_held_out(found: dict[str, Any], n_classes: int) -> None:
+    """Check the figures on rows that were not seen, which displays and the report show."""
+    _word(found, "method", (LEAVE_ONE_OUT, OUT_OF_FOLD))
+    _integer(found, "rows", 0)
+    _integer(found, "rare_class", 0, n_classes - 1)
+    for name, values in _fields(found, "figures").items():
+        fits = name in METRICS and isinstance(values, list) and len(values) == 3
+        require(fits and all(map(_is_number, values)), "figures must be a value and its interval")
+    seen = _fields(found, "training")
+    fits = all(name in METRICS and _is_number(value) for name, value in seen.items())
+    require(fits, "the figures of training rows must be numbers")
+    required_array(found, "confusion", "f", (n_classes, n_classes))
+    for name, curve in _fields(found, "roc").items():
+        known = str(name).isdecimal() and int(name) < n_classes
+        require(known, "curves must be those of classes")
+        rates = required_array({"curve": curve}, "curve", "f", (2, None))
+        require(((rates >= 0) & (rates <= 1)).all(), "a curve must be of rates")
+    if found["reliability"] is not None:
+        bins = _fields(found, "reliability", "predicted", "observed", "weight")
+        _check_columns(bins, "reliability")
 
 
 def _check_trial(trial: dict[str, Any]) -> None:

@@ -7,10 +7,12 @@ from pathlib import PurePath
 from typing import Any
 
 from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.headline import Headline, headline, ordered
 from polysift.estimators.search import FPCClassifierCV
 from polysift.explanation.explanation import Explanation
-from polysift.reporting.evaluation import Evaluation
 from polysift.reporting.page import Markup, markup, plain
+from polysift.training.evaluation import Evaluation
+from polysift.training.held_out import LEAVE_ONE_OUT, OUT_OF_FOLD
 from polysift.training.plan import Forecast
 
 MAX_LISTED_CLASSES, MAX_LISTED_FEATURES = 50, 60
@@ -38,6 +40,8 @@ class Case:
         The command that makes the model again.
     explanation : Explanation or None
         Its explanation.
+    seen : frozenset of str
+        The data sets that the model was fitted to.
     """
 
     model: FPCClassifier
@@ -46,6 +50,7 @@ class Case:
     forecast: Forecast | None
     command: str | None
     explanation: Explanation | None
+    seen: frozenset[str] = frozenset()
 
     @property
     def fitted(self) -> FPCClassifier | FPCClassifierCV:
@@ -61,6 +66,27 @@ class Case:
     def last(self) -> tuple[str, Evaluation]:
         """The data set that pictures show, with its name."""
         return list(self.sets.items())[-1]
+
+    @property
+    def headline(self) -> Headline | None:
+        """The figures on rows that the model has not seen, if they are known."""
+        name, evaluation = self.last
+        if name in self.seen or name in (LEAVE_ONE_OUT, OUT_OF_FOLD):
+            return headline(self.fitted)
+        training = dict(getattr(self.model, "held_out_", {"training": {}})["training"])
+        for seen in self.seen & self.sets.keys():
+            training = {key: found.value for key, found in self.sets[seen].figures.items()}
+        return Headline(
+            "data", f"on {name}, {evaluation.rows:,} rows", ordered(evaluation), training
+        )
+
+    def shown_name(self, name: str) -> str:
+        """Return what a data set is called in captions: whether its rows were seen."""
+        if name == LEAVE_ONE_OUT:
+            return "training rows, each scored without itself"
+        if name == OUT_OF_FOLD:
+            return "training rows, each scored without its fold"
+        return f"{name} (seen)" if name in self.seen else name
 
     @property
     def summary(self) -> dict[str, Any]:

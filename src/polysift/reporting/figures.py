@@ -19,9 +19,9 @@ from polysift.plots.base import COLOURS, DASHES, INK, dress, load_matplotlib
 from polysift.plots.convergence import ConvergenceDisplay, drawable
 from polysift.plots.reliability import ReliabilityDisplay
 from polysift.plots.search import PARAMETERS, SearchCurveDisplay
-from polysift.reporting.evaluation import Evaluation
 from polysift.reporting.page import plain, shortened
 from polysift.reporting.style import FONTS
+from polysift.training.evaluation import Evaluation
 
 SETTINGS = {
     "svg.fonttype": "none",  # text stays text: the browser has letters that matplotlib lacks

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from polysift.estimators.classifier import FPCClassifier
+from polysift.estimators.headline import PERCENT, Headline, estimate_text, ordered, title
 from polysift.reporting.case import (
     MAX_LISTED_CLASSES,
     MAX_LISTED_FEATURES,
@@ -16,7 +18,6 @@ from polysift.reporting.case import (
     splits_text,
 )
 from polysift.reporting.columns import columns_of_model, is_plain, leakage_notes
-from polysift.reporting.evaluation import Evaluation
 from polysift.reporting.figures import MAX_NAMED_CURVES, reliability_picture, roc_picture
 from polysift.reporting.page import (
     MAX_MATRIX_CLASSES,
@@ -39,32 +40,32 @@ from polysift.reporting.page import (
     tiles,
     worst_confusions,
 )
+from polysift.training.evaluation import Evaluation
+from polysift.training.held_out import OUT_OF_FOLD
+from polysift.training.metrics import METRICS, Estimate
 
 MAX_COLUMN_BARS = 12
 """More bars are divided into two columns."""
 
-METRICS = (
-    ("accuracy", "Accuracy", "share of rows that are classified correctly"),
-    ("balanced_accuracy", "Balanced accuracy", "its mean over the classes"),
-    ("roc_auc", "ROC AUC", "how well scores rank rows; 0.5 is chance"),
-    ("log_loss", "Log loss", "of the probabilities; less is better"),
-    ("brier_score", "Brier score", "squared error of the probabilities; less is better"),
-)
-"""The attributes of an evaluation that are shown, with their names and notes."""
+NOTES = {
+    "accuracy": "share of rows that are classified correctly",
+    "balanced_accuracy": "its mean over the classes",
+    "roc_auc": "how well scores rank rows; 0.5 is chance",
+    "average_precision": "mean precision over the rows of a class that are found",
+    "log_loss": "of the probabilities; less is better",
+    "brier_score": "squared error of the probabilities; less is better",
+}
+"""What the figures of an evaluation mean."""
+
+MIN_TILES = 5
+"""With fewer figures the summary says more of the model."""
 
 
 def summary_section(case: Case) -> Section:
-    """Return the first section: the main metrics."""
-    name, evaluation = case.last
-    entries = [
-        ("Accuracy", share_text(evaluation.accuracy), f"on {name}, {evaluation.rows:,} rows"),
-        ("ROC AUC", figure_text(evaluation.roc_auc, 3), f"on {name}"),
-        ("Balanced accuracy", share_text(evaluation.balanced_accuracy), f"on {name}"),
-    ]
-    if evaluation.log_loss is not None:
-        entries.append(("Log loss", figure_text(evaluation.log_loss, 3), f"on {name}"))
-        entries.append(("Brier score", figure_text(evaluation.brier_score, 3), f"on {name}"))
-    else:
+    """Return the first section: the main metrics, on rows that the model has not seen."""
+    found = case.headline
+    entries = [] if found is None else [_tile(found, name) for name in list(found.figures)[:5]]
+    if len(entries) < MIN_TILES:
         entries.append(("Degree", f"{case.model.degree_}", "of the kernel"))
         entries.append(("Centers", f"{case.model.n_centers_:,}", "of the kernel"))
     if "total" in case.timings:
@@ -73,19 +74,50 @@ def summary_section(case: Case) -> Section:
     size = _model_bytes(case.model)
     entries.append(("Model size", size_text(size), "centers and coefficients"))
     warnings = [paragraph(note, kind="warning") for note in leakage_notes(case.model)]
-    shown = tiles([(label, value, shortened(note, 60)) for label, value, note in entries])
-    return "summary", "Summary", joined((paragraph(_in_words(case)), *warnings, shown))
+    shown = tiles([(label, value, shortened(note, 80)) for label, value, note in entries])
+    return "summary", "Summary", joined((paragraph(_in_words(case, found)), *warnings, shown))
 
 
-def _in_words(case: Case) -> str:
+def _tile(found: Headline, name: str) -> tuple[str, str, str]:
+    """Return a figure with its interval and, small, what it is on rows that were seen."""
+    estimate, digits = found.figures[name], 3
+    text = share_text if name in PERCENT else partial(figure_text, digits=digits)
+    note = "" if np.isnan(estimate.low) else f"{text(estimate.low)} to {text(estimate.high)}"
+    if name in found.training:
+        note += f"{'; ' if note else ''}{text(found.training[name])} in training"
+    label = title(name)
+    return label[0].upper() + label[1:], text(estimate.value), note
+
+
+def _in_words(case: Case, found: Headline | None) -> str:
     name, evaluation = case.last
-    right = share_text(evaluation.accuracy)
-    words = f"On {name} the model classifies {right} of the rows correctly."
+    if found is None:
+        words = (
+            "How good the model is on rows that it has not seen is not known: "
+            f"{share_text(evaluation.accuracy)} of the rows of {name} are classified correctly, "
+            "but it was fitted to them. Evaluate it on others, or fit it with a calibration."
+        )
+    elif not found.figures:
+        words = f"No row of {name} has a label that is a class of the model."
+    else:
+        first = next(iter(found.figures))
+        words = f"On rows that it has not seen the {title(first)} of the model is "
+        words += f"{estimate_text(first, found.figures[first])}: {found.source}."
+        if not np.isnan(found.figures[first].low):
+            words += " In brackets is the interval of 95 % confidence."
+        if (gap := found.gap(first)) is not None:
+            better = f"{100 * gap:.1f} points" if first in PERCENT else figure_text(gap, 3)
+            words += f" On rows that it has seen it is {better} better." if gap > 0 else ""
     baseline = _most_frequent_share(evaluation)
     if baseline is not None:
         words += (
             " Always predicting the most frequent class would be correct for "
             f"{share_text(baseline)}."
+        )
+    if evaluation.unbalanced:
+        words += (
+            " The classes are unbalanced: the balanced accuracy, the areas and the average "
+            "precision say more of the rare class than the accuracy does."
         )
     if case.search is not None and hasattr(case.search, "cv_results_"):
         count = len(case.search.cv_results_["params"])
@@ -96,9 +128,9 @@ def _in_words(case: Case) -> str:
 
 
 def _most_frequent_share(evaluation: Evaluation) -> float | None:
-    """Return the share of the most frequent class; None where a label is not of the model."""
+    """Return the share of the most frequent class among the rows whose class is known."""
     totals = evaluation.confusion.sum(axis=1)
-    return None if evaluation.unknown or not totals.any() else float(totals.max() / totals.sum())
+    return float(totals.max() / totals.sum()) if totals.any() else None
 
 
 def _model_bytes(model: FPCClassifier) -> int:
@@ -163,30 +195,38 @@ def quality_section(case: Case) -> Section:
     sets = case.sets.values()
     rows: list[list[Any]] = [["Rows", *(f"{e.rows:,}" for e in sets)]]
     if any(e.unknown for e in sets):
-        note = "rows of classes that the model does not have count as errors"
+        note = "rows of classes that the model does not have count in no figure"
         rows.append([noted("Unknown labels", note), *(f"{e.unknown:,}" for e in sets)])
-    for name, label, note in METRICS:
-        values = [getattr(e, name) for e in sets]
-        if any(value is not None for value in values):
-            text = figure_text if name in ("roc_auc", "log_loss", "brier_score") else _share
-            rows.append([noted(label, note), *map(text, values)])
+    for name in dict.fromkeys([*ordered(case.last[1]), *METRICS]):
+        found = [e.figures.get(name) for e in sets]
+        if any(value is not None for value in found):
+            label = title(name)
+            head = noted(label[0].upper() + label[1:], NOTES[name])
+            rows.append([head, *(_estimate(name, value) for value in found)])
     baseline = [_most_frequent_share(e) for e in sets]
     note = "the accuracy of always predicting it"
-    rows.append([noted("Most frequent class", note), *map(_share, baseline)])
-    parts = [table(["", *case.sets], rows, caption="Metrics on each data set", kind="figures")]
+    rows.append([noted("Most frequent class", note), *(share_text(x, 2) for x in baseline)])
+    heads = ["", *map(case.shown_name, case.sets)]
+    caption = "Metrics on each data set, with the interval of 95 % confidence"
+    parts = [table(heads, rows, caption=caption, kind="figures")]
     if all(e.log_loss is None for e in sets):
         words = "The model was fitted without calibration, so it has no probabilities to evaluate."
         parts.append(paragraph(words, kind="note"))
     return "quality", "Quality", joined(parts)
 
 
-def _share(value: float | None) -> str:
-    return share_text(value, 2)
+def _estimate(name: str, found: Estimate | None) -> Any:
+    """Return a figure with its interval below."""
+    text = partial(share_text, digits=2) if name in PERCENT else figure_text
+    if found is None:
+        return text(None)
+    return noted(text(found.value), f"{text(found.low)} to {text(found.high)}")
 
 
 def confusion_section(case: Case) -> Section:
     """Return the section on the confusion matrix."""
     name, evaluation = case.last
+    shown = case.shown_name(name)
     names, counts, pairs = case.names, evaluation.confusion, worst_confusions(evaluation.confusion)
     totals = counts.sum(axis=1)
     if len(names) > MAX_MATRIX_CLASSES:
@@ -196,11 +236,11 @@ def confusion_section(case: Case) -> Section:
             for i, j in pairs
         ]
         heads = ("true class", "predicted class", "rows", "of the true class")
-        caption = f"The most frequent confusions on {name}"
+        caption = f"The most frequent confusions on {shown}"
         content = table(heads, rows, caption=caption, kind="pairs") if rows else Markup()
     else:
         words = "Blue is correct, orange is wrong; the darker, the larger the share of its class. "
-        caption = f"Rows of {name} by true class (down) and predicted class (across)"
+        caption = f"Rows by true class (down) and predicted class (across): {shown}"
         content = confusion_table(names, counts, caption)
     if not pairs:
         words += "No row is classified wrongly."
@@ -216,7 +256,7 @@ def confusion_section(case: Case) -> Section:
         words += (
             f" {evaluation.unknown:,} {what} a label that is not a class of the model, which is "
         )
-        words += "not shown here."
+        words += "shown nowhere, and counts in no figure."
     both = (content, paragraph(words))
     together = beside(*both) if len(names) <= 4 else joined(both)
     return "confusion", "Confusion matrix", together
@@ -237,19 +277,25 @@ def roc_section(case: Case) -> Section:
             "positive rate)."
         )
     else:
-        of = f"Each line is a class of {name} against all others"
+        of = f"Each line is a class against all others ({case.shown_name(name)})"
         explained = (
             "The share of rows of a class that are found (true positive rate) against the share of "
             "rows of other classes that are mistaken for it (false positive rate)."
         )
         if len(evaluation.roc) > MAX_NAMED_CURVES:
             of += f", coloured where the area is among the {MAX_NAMED_CURVES} smallest"
-    areas = [(key, figure_text(e.roc_auc)) for key, e in case.sets.items()]
+    areas = [(case.shown_name(key), _area(e)) for key, e in case.sets.items()]
     text = joined(
         (paragraph(explained), table(("", "area"), areas, caption="Area under the curve"))
     )
     words = f"ROC curves. {of}. " + "; ".join(f"{key}: AUC {area}" for key, area in areas)
     return "roc", "ROC curve", beside(picture(address, words, f"{of}."), text)
+
+
+def _area(evaluation: Evaluation) -> str:
+    """Return the area under the ROC curve with its interval."""
+    found = evaluation.figures.get("roc_auc")
+    return figure_text(None) if found is None else estimate_text("roc_auc", found)
 
 
 def reliability_section(case: Case) -> Section | None:
@@ -259,18 +305,20 @@ def reliability_section(case: Case) -> Section | None:
     if evaluation.reliability is None:
         return None
     rows = [
-        (key, figure_text(e.log_loss), figure_text(e.brier_score)) for key, e in case.sets.items()
+        (case.shown_name(key), figure_text(e.log_loss), figure_text(e.brier_score))
+        for key, e in case.sets.items()
     ]
     words = "On the diagonal, predicted probabilities agree with the observed shares."
-    if found is not None:
+    if found is not None and name != OUT_OF_FOLD:
         rows.append(
             ("out of fold", figure_text(found["log_loss"]), figure_text(found["brier_score"]))
         )
         words += " Out of fold means training rows, each scored by a model not fitted to it."
     heads = ("", "log loss", "Brier score")
     text = paragraph(words) + table(heads, rows, caption="Quality of the probabilities")
-    address = reliability_picture(evaluation, name, found)
+    address = reliability_picture(evaluation, name, None if name == OUT_OF_FOLD else found)
     brier = figure_text(evaluation.brier_score)
-    seen = f"Reliability of the probabilities on {name}: Brier score {brier}"
-    caption = f"Predicted probabilities and observed shares, in bins of rows of {name}."
+    shown = case.shown_name(name)
+    seen = f"Reliability of the probabilities ({shown}): Brier score {brier}"
+    caption = f"Predicted probabilities and observed shares, in bins of rows: {shown}."
     return "reliability", "Reliability", beside(picture(address, seen, caption), Markup(text))

@@ -9,13 +9,14 @@ from polysift import __version__
 from polysift.data.source import DataSource
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.fitted import kernel_of
+from polysift.estimators.headline import held_out_evaluation
 from polysift.estimators.search import FPCClassifierCV, classifier_of
 from polysift.explanation.explain import explain
 from polysift.explanation.explanation import Explanation
 from polysift.reporting.case import Case, file_name
 from polysift.reporting.choice import choice_text
 from polysift.reporting.columns import columns_section
-from polysift.reporting.evaluation import Evaluation, evaluate
+from polysift.reporting.evaluation import evaluate
 from polysift.reporting.model import (
     explanation_section,
     model_section,
@@ -38,12 +39,16 @@ from polysift.reporting.training import (
     search_section,
 )
 from polysift.runtime.outputs import check_output, replacing
+from polysift.training.evaluation import Evaluation
 from polysift.training.plan import Forecast
 
 EXPECTED = (
     "a source with labels (open_data(..., target=...)), a pair (X, y), a triple "
     "(X, y, sample_weight), or a dict from names to such"
 )
+
+TRAINING_NAMES = ("training", "train", "training data", "training rows", "training set")
+"""What people call the rows that a model was fitted to."""
 
 MAX_MONOMIALS_IN_REPORT = 20_000
 """With more monomials a report does not show the polynomial, which would take long."""
@@ -72,8 +77,9 @@ def report(
     data : DataSource, tuple or dict
         Labelled rows to evaluate the model on: what ``open_data(..., target=...)`` returns, a pair
         (X, y), a triple (X, y, sample_weight), or a dict from names to such. The table of metrics
-        shows all of them; pictures of a single set show the last, which should be rows that the
-        model was not fitted to.
+        shows all of them; the summary and pictures of a single set show the last, which should be
+        rows that the model was not fitted to. Where all are training rows, by their name
+        ("training") or their file, they show the held-out scores of the fit (``held_out_``).
     path : path, default=None
         A file to write the page to as well; it appears when it is complete.
     forecast : Forecast, default=None
@@ -123,10 +129,14 @@ def report(
         )
     output = None if path is None else check_output(path, overwrite=overwrite)
     sets = {name: _evaluated(classifier, name, rows) for name, rows in given.items()}
+    seen = frozenset(name for name, rows in given.items() if _was_seen(name, rows, classifier))
+    known = held_out_evaluation(classifier)
+    if known is not None and seen >= sets.keys():
+        sets |= dict([known])
     search = model if isinstance(model, FPCClassifierCV) else None
     if explanation is None:
         explanation = explained(classifier, list(given.values())[-1])
-    html = _page(Case(classifier, search, sets, forecast, command, explanation), title)
+    html = _page(Case(classifier, search, sets, forecast, command, explanation, seen), title)
     if output is not None:
         with replacing(output) as file:
             file.write(html.encode())
@@ -161,6 +171,17 @@ def _rows(rows: Any, what: str) -> tuple[Any, ...] | Evaluation:
     if len(rows) not in (2, 3):
         raise TypeError(f"{what} must be {EXPECTED}; got a tuple of {len(rows)}.")
     return rows
+
+
+def _was_seen(name: str, rows: tuple[Any, ...] | Evaluation, model: FPCClassifier) -> bool:
+    """Return whether a data set is the training data: it is called so, or is the same file."""
+    if name.lower() in TRAINING_NAMES:
+        return True
+    if isinstance(rows, Evaluation) or not isinstance(rows[0], DataSource):
+        return False
+    summary = getattr(model, "training_summary_", {"origin": None, "rows": 0})
+    same = rows[0].origin is not None and rows[0].origin == summary["origin"]
+    return bool(same and rows[0].n_rows == summary["rows"])
 
 
 def _article(value: Any) -> str:

@@ -73,7 +73,8 @@ def check_seed(random_state: Any) -> int:
 
     Anything else is a ValueError.
     """
-    if isinstance(random_state, Integral) and not isinstance(random_state, bool | np.bool_):
+    is_bool = isinstance(random_state, bool | np.bool_)
+    if not is_bool and isinstance(random_state, Integral):
         if random_state >= 2**64:  # type: ignore[operator]
             raise ValueError(f"random_state must be below 2**64; got {random_state!r}.")
         return check_integer("random_state", random_state, least=0)

@@ -30,6 +30,7 @@ from polysift.losses import LOGISTIC, Loss
 from polysift.runtime.arrays import require, required_array
 from polysift.runtime.types import FloatArray
 from polysift.solvers.factor import Factor, Ridge
+from polysift.solvers.leave_one_out import LeaveOneOut
 from polysift.solvers.result import HISTORY_COLUMNS, Status
 from polysift.solvers.solver import Solver
 
@@ -41,6 +42,9 @@ SHORTER_STEP = 0.3
 
 MIN_CURVATURE = 1e-4
 """The least mean curvature of the loss that is counted with."""
+
+MAX_STEPS_NEAR_START = 20
+"""The most passes after which the model is still judged by its start."""
 
 UNROUNDED = 0.25
 """A rounding by which four times it times a curvature is the curvature itself."""
@@ -122,6 +126,7 @@ class Lbfgs(Solver):
         leverage = 0.0 if factor.choice is None else min(factor.choice.freedom / m, 0.9)
         update = ScaleUpdate(leverage, settings.loss)
         super().__init__(factor, Problem(n, update, without), factor.solve(Aty))
+        self._start = self.u
         self._curvature = np.full(K, 0.25)  # c of each column
         self._scaled = False
         self._at = self.u  # the point of the last accepted step
@@ -206,6 +211,11 @@ class Lbfgs(Solver):
     def coefficients(self) -> FloatArray:
         """Return the best coefficients so far."""
         return self._at
+
+    def leave_one_out(self) -> LeaveOneOut | None:
+        """Return how the margin of a row would be without it: by the ridge regression."""
+        few = self.settings.max_iter <= MAX_STEPS_NEAR_START
+        return LeaveOneOut(self.factor, self._start, self.settings.loss) if few else None
 
     def saved(self) -> tuple[dict[str, FloatArray], dict[str, Any]]:
         """Return the state to resume from, as arrays and plain values."""

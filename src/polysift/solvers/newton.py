@@ -269,8 +269,8 @@ class Newton(Solver):
             if column.done or not column.arrived:
                 continue
             if not self._due(column, engine.n_rows):
-                column.aim(self.settings.tol)
-                if not column.done or column.since == 0:
+                near = column.aim(self.settings.tol)
+                if not near or column.since == 0:
                     continue  # before it stops, a new Hessian must confirm it
             least = column.curved / self._drawn(engine.n_rows)
             H = engine.curvature(self.problem, number, k, least, self._T)

@@ -169,8 +169,8 @@ class NewtonColumn:
             cross = np.outer(Wy, s)
             self.W += (1.0 + y @ Wy / sy) / sy * np.outer(s, s) - (cross + cross.T) / sy
 
-    def aim(self, tol: float) -> None:
-        """Choose the next step, and whether delta decreases with it; set ``done``."""
+    def aim(self, tol: float) -> bool:
+        """Choose the next step, and whether delta decreases with it; set and return ``done``."""
         self.dz = -self.W @ self.g
         self.decrement = -float(self.g @ self.dz)
         self.length, self.trial, self.begun, self.arrived = 1.0, True, True, False
@@ -185,6 +185,7 @@ class NewtonColumn:
             former, self.claimed = self.claimed, None
         settled = self.left() < tol and abs(former - loss) < tol * loss
         self.done = bool(settled or loss < self.small_loss or self.left() < ROUNDING_DISTANCE)
+        return self.done
 
     def _within(self) -> float:
         """Return the estimated distance of the rounded loss to its minimum, without damping."""

@@ -11,6 +11,7 @@ import numpy as np
 from polysift.runtime.arrays import require
 from polysift.runtime.types import FloatArray
 from polysift.solvers.gcv import RidgeChoice
+from polysift.solvers.leave_one_out import LeaveOneOut
 
 HISTORY_COLUMNS = (
     "objective",
@@ -68,6 +69,8 @@ class Result:
         How ``rho`` was chosen, if it was.
     solver : str
         The name of the solver.
+    leave_one_out : LeaveOneOut or None
+        How the margin of a row would be without it, where the solver can tell.
     """
 
     u: FloatArray
@@ -80,6 +83,7 @@ class Result:
     shortfall: str = ""
     choice: RidgeChoice | None = None
     solver: str = ""
+    leave_one_out: LeaveOneOut | None = None
 
     @property
     def n_iter(self) -> int:

@@ -92,6 +92,7 @@ def first_iterate(
         Status.PARTIAL,
         as_history([row]),
         choice=factor.choice,
+        solver=settings.name,
     )
     return RunningSums(gram, labels, slopes, weight), result
 

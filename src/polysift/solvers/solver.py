@@ -25,6 +25,7 @@ from polysift.losses import Loss
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.types import FloatArray
 from polysift.solvers.factor import Factor, Ridge
+from polysift.solvers.leave_one_out import LeaveOneOut
 from polysift.solvers.result import HISTORY_COLUMNS, Result, Status, as_history
 
 
@@ -103,6 +104,10 @@ class Solver(ABC):
         """Append a row of NaN for an iteration whose sweep was skipped or interrupted."""
         if self.status is not None and len(self.rows) < self.iterates:
             self.rows.append(dict.fromkeys(HISTORY_COLUMNS, np.nan) | {"seconds": seconds})
+
+    def leave_one_out(self) -> LeaveOneOut | None:
+        """Return how the margin of a row would be without it; None if the solver cannot tell."""
+        return None
 
     def shortfall(self) -> str:
         """Return how far from convergence the last iteration was, for a warning."""

@@ -134,4 +134,6 @@ def solve(
     if n_folds:
         own = [solver.coefficients() for solver in solvers[1:]]
         scores = np.asarray(engine.scores([solvers[0].problem], own))
-    return replace(solvers[0].result(), solver=settings.name), scores
+    first = solvers[0]
+    result = replace(first.result(), solver=settings.name, leave_one_out=first.leave_one_out())
+    return result, scores

@@ -93,11 +93,15 @@ class IsotonicCalibrator(Calibrator):
     def positive(self, scores: FloatArray) -> FloatArray:
         """Return the probability of each column's class against the rest."""
         p = np.empty(scores.shape)
-        ends = np.cumsum(self.counts)
-        for k, (start, end) in enumerate(zip(ends - self.counts, ends, strict=True)):
-            knots = self.thresholds[start:end], self.values[start:end]
+        for k, knots in enumerate(self.knots()):
             p[:, k] = np.interp(scores[:, k], *knots)
         return np.minimum(p, 1.0, out=p)  # rounding may lift p past its knots, and 1 - p below 0
+
+    def knots(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Return the knots of each column."""
+        ends = np.cumsum(self.counts)[:-1]
+        parts = (np.split(side, ends) for side in (self.thresholds, self.values))
+        return list(zip(*parts, strict=True))
 
 
 def calibrator_from_dict(fields: dict[str, Any]) -> Calibrator:
@@ -245,10 +249,21 @@ def _stratified(codes: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A calibrator, and the quality of cross-fitted probabilities of its kind (see ``assess``)."""
+    """A calibrator, and the cross-fitted probabilities of its kind with their quality.
+
+    Attributes
+    ----------
+    calibrator : Calibrator
+        The calibrator of all rows.
+    report : dict
+        The quality of the probabilities (see ``assess``).
+    probabilities : ndarray of shape (m, n_classes)
+        The probabilities of each fold by a calibrator of the other folds.
+    """
 
     calibrator: Calibrator
     report: dict[str, Any]
+    probabilities: FloatArray
 
 
 def calibrate(
@@ -263,7 +278,7 @@ def calibrate(
     codes = np.where(folds >= 0, codes, -1)
     crossed = cross_fitted(kind, scores, codes, n_classes, weights, folds)
     calibrator = learn_calibrator(kind, scores, codes, n_classes, weights)
-    return Calibration(calibrator, assess(crossed, codes, weights))
+    return Calibration(calibrator, assess(crossed, codes, weights), crossed)
 
 
 def assess(

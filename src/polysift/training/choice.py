@@ -265,7 +265,6 @@ class MapChooser:
         self.trials: list[Trial] = []
         self._count: Callable[[], None] = lambda: None
         self._overflow: FeatureOverflowError | None = None
-        self._confirming = False
 
     def _use(self, sample: LabelledSample) -> None:
         """Compute with these rows of the sample from now on."""
@@ -295,7 +294,6 @@ class MapChooser:
                 best = self._weighed(best)
             if self._sample.total > MIN_GROWTH * self._total:
                 self._use(self._sample)
-                self._confirming = True
                 best = self._confirmed(best.spec, n)
         return best
 
@@ -306,14 +304,14 @@ class MapChooser:
         """Return the best trial over kernels, scalers and degrees, with equal weights."""
         spec = self._on_sample(spec, n)
         best, degree = Trial(spec), spec.degree
+        found: list[Trial] = []
         for kernel in self._openings.kernels:
             if kernel == "spline" != self._openings.kernels[-1] and not self._has_numbers():
                 continue  # the other kernel is the same
             scalers = self._openings.scalers if kernel == "polynomial" else (spec.scaler,)
-            found = [
-                self._climb(replace(spec, kernel=kernel, scaler=scaler, degree=degree), best.score)
-                for scaler in scalers
-            ]
+            for scaler in scalers:
+                tried = replace(spec, kernel=kernel, scaler=scaler, degree=degree)
+                found.append(self._climb(self._try(tried), best.score))
             best = _preferred([best, *found])
             degree = best.spec.degree
         if self._overflow is not None and best.ridge is None:
@@ -325,32 +323,38 @@ class MapChooser:
         weights = self._weights(best)
         if weights is None:
             return best
-        found = self._climb(replace(best.spec, weights=weights))
+        found = self._climb(self._try(replace(best.spec, weights=weights)))
         return found if found.score < (1.0 - MIN_WEIGHTS_GAIN) * best.score else best
 
     def _confirmed(self, spec: MapSpec, n: int) -> Trial:
-        """Return the best trial on the whole sample, which may have another degree.
+        """Return the best trial on the whole sample, which may have other weights and degrees.
 
-        A polynomial kernel must be better once more, with more centers.
+        More rows tell better which columns matter. A polynomial kernel must be better once more,
+        with more centers.
         """
         spec = self._on_sample(spec, n)
-        trials = [self._climb(spec)]
+        began = self._try(spec)
+        weights = self._weights(began) if self._openings.weights else None
+        if weights is not None:
+            again = self._try(replace(spec, weights=weights))
+            gain = MIN_WEIGHTS_GAIN if spec.weights is None else 0.0
+            began = again if again.score < (1.0 - gain) * began.score else began
+        trials = [self._climb(began)]
         if spec.kernel == "polynomial" and "spline" in self._openings.kernels:
-            trials.append(self._climb(replace(spec, kernel="spline")))
+            trials.append(self._climb(self._try(replace(began.spec, kernel="spline"))))
         return _preferred(trials)
 
     def _has_numbers(self) -> bool:
         return len(self._survey.statistics.low) > 0
 
-    def _climb(self, spec: MapSpec, rival: float = np.inf) -> Trial:
-        """Return the best trial over degrees, up or down from that of ``spec`` while it pays.
+    def _climb(self, best: Trial, rival: float = np.inf) -> Trial:
+        """Return the best trial over degrees, up or down from that of a trial while it pays.
 
         A kernel that is no better than its rival, at the rival's best degree, is not so at another:
         on 92 tables none was, so that further trials would be for nothing.
         """
-        degrees = self._openings.degrees
-        at = int(np.argmin(np.abs(np.array(degrees) - spec.degree)))
-        best = self._try(replace(spec, degree=degrees[at]))
+        spec, degrees = best.spec, self._openings.degrees
+        at = degrees.index(spec.degree)
         if rival < min(best.score, NOTHING_FOUND):
             return best
         for ahead in (degrees[at + 1 :], degrees[:at][::-1]):
@@ -384,8 +388,7 @@ class MapChooser:
         if not np.isfinite(trace):
             raise FeatureOverflowError(GRAM_OVERFLOWS)
         ridge = choose_rho(G, Aty, data.total_weight(), rho_floor(trace))
-        weighable = self._openings.weights and spec.weights is None and not self._confirming
-        u = _solution(G, Aty, ridge.rho) if weighable else None
+        u = _solution(G, Aty, ridge.rho) if self._openings.weights else None
         return Trial(spec, ridge, feature_map, u)
 
     def _weights(self, trial: Trial) -> FloatArray | None:

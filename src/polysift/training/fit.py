@@ -37,6 +37,7 @@ from polysift.solvers.subsample import Subsample
 from polysift.training.calibration import Calibration, calibrate
 from polysift.training.choice import MapChooser, auto_centers, enough_centers, sampled_rows
 from polysift.training.folds import Round
+from polysift.training.held_out import leave_one_out_facts, out_of_fold_facts
 from polysift.training.job import Job
 from polysift.training.plan import execution_for, plan, shape_of
 from polysift.training.preparation import Prepared, prepare
@@ -80,6 +81,8 @@ class Trained:
         How the feature map was chosen, as plain values, if it was.
     thresholds : Thresholds or None
         The decision thresholds, if there are any.
+    held_out : dict or None
+        The figures on rows that were not seen, as plain values, where they are known.
     """
 
     feature_map: FeatureMap
@@ -92,6 +95,7 @@ class Trained:
     notes: tuple[str, ...] = ()
     selection: dict[str, Any] | None = None
     thresholds: Thresholds | None = None
+    held_out: dict[str, Any] | None = None
 
 
 def train(
@@ -151,6 +155,15 @@ def train(
                     point=point,
                     callback=follow,
                 )
+                calibration = thresholds = held_out = None
+                if folds is not None:
+                    unseen = scores, prepared.data.codes, prepared.weights, folds.fold_parts
+                    calibration, thresholds = learned_from_held_out(
+                        job.calibration, job.threshold, prepared.classes, *unseen
+                    )
+                    held_out = out_of_fold_facts(prepared, scores, calibration, result, thresholds)
+                elif warm is None and point is None:
+                    held_out = leave_one_out_facts(prepared, feature_map, result, context)
         except OutOfTime as late:
             raise TimeoutError(_too_late(source, job, late)) from None
         except WorkersLostError as lost:
@@ -158,12 +171,6 @@ def train(
         finally:
             if context.checkpoint is not None:
                 context.checkpoint.close()
-    calibration = thresholds = None
-    if folds is not None:
-        held_out = scores, prepared.data.codes, prepared.weights, folds.fold_parts
-        calibration, thresholds = learned_from_held_out(
-            job.calibration, job.threshold, prepared.classes, *held_out
-        )
     summary = summarise(prepared, job.memory_limit, context)
     summary["expected_memory"] = job.backend.peak_bytes(shape, context.execution)
     classes, timings = prepared.classes, monitor.timings()
@@ -178,6 +185,7 @@ def train(
         prepared.notes,
         mapped.selection,
         thresholds,
+        held_out,
     )
 
 
@@ -228,9 +236,10 @@ def map_rows(
 def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) -> Prepared:
     """Survey the rows, within the memory of a fit with two classes."""
     gather = job.backend.gathers or job.held_out
-    share = 0.0
-    if job.openings is not None and not warm:
+    share, choosing = 0.0, job.openings is not None
+    if not warm:
         _, n = job.spec.resolve(source.n_features)
+        n = n if choosing else 0  # then the sample serves only to score rows without themselves
         share = sampled_rows(source.n_rows, source.n_features, n) / source.n_rows
 
     def questions(table: bool) -> Questions:
@@ -240,7 +249,15 @@ def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) 
         return replace(asked, gather=gather, sampled=share, hashes=job.held_out)
 
     with context.executing(_least_execution(source, job)) as surveying:
-        return prepare(source, job.spec, questions, job.class_weight, surveying, job.classes)
+        return prepare(
+            source,
+            job.spec,
+            questions,
+            job.class_weight,
+            surveying,
+            job.classes,
+            resample=choosing,
+        )
 
 
 def _with_open_centers(asked: Questions, job: Job, source: DataSource) -> Questions:

@@ -100,6 +100,8 @@ def prepare(
     class_weight: Any,
     context: FitContext,
     classes: Any = None,
+    *,
+    resample: bool = True,
 ) -> Prepared:
     """Survey the rows, encode their labels, and find what the columns are.
 
@@ -117,6 +119,9 @@ def prepare(
         The backend, threads and progress.
     classes : ndarray, optional
         All classes, where the rows are a batch of more.
+    resample : bool
+        Whether the rows are read once more for a sample by position, where too few of a sample by
+        content differ.
     """
 
     def surveyed(table: bool, labels: bool = True, by_position: bool = False) -> Survey:
@@ -133,7 +138,7 @@ def prepare(
     sample, found.sample = labelled_sample(found.sample, encoding), []
     asked = questions(spec.table)
     to_try = None if sample is None else sample.share(asked.sampled, asked.seed)
-    if to_try is not None and _repeats(to_try, asked.sampled, source.n_rows):
+    if resample and to_try is not None and _repeats(to_try, asked.sampled, source.n_rows):
         to_try = labelled_sample(surveyed(spec.table, by_position=True).sample, encoding)
     digests = tuple(_joined(words) for words in zip(*(part.digests for part in parts), strict=True))
     codes, own, weights = np.empty(0, np.int8), None, None

@@ -272,7 +272,7 @@ def _differences_panel(ax: Any, lines: Lines, sets: Sequence[str]) -> None:
             _beside(ax, spot, signed("accuracy", change))
             label = ""  # one entry of the legend is enough
     what = "the paper's standard deviations" if scaled else "points of accuracy"
-    name_axes(ax, f"accuracy of our FPC minus the paper's ({what})", "", "FPC")
+    name_axes(ax, f"ours minus the paper's ({what})", "", "Accuracy of FPC")
     if not ax.collections:
         empty(ax)
         return

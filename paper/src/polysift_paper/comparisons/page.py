@@ -90,7 +90,7 @@ def write_comparison_page(comparison: Comparison) -> None:
     marks = joined(
         paragraph(f"{m} {where}", kind="note") for m, where in footnotes(comparison.summary)
     )
-    averages = f"Means over the runs ({comparison.runs}); ± is their standard deviation."
+    averages = f"Means over the runs ({runs_text(comparison)}); ± is their standard deviation."
     content = joined([paragraph(averages, kind="note"), *tables, marks])
     sections.append(("tables", "Figures beside the paper's", content))
     sections += [
@@ -103,6 +103,14 @@ def write_comparison_page(comparison: Comparison) -> None:
     subtitle = f"{PAPER}: {comparison.table.source}"
     text = page(comparison.table.title, subtitle, sections, f"Made with {made}.", LOOK)
     write_whole(comparison.page, text.encode())
+
+
+def runs_text(comparison: Comparison) -> str:
+    """Return how many runs there are: fewer of some systems where not all is done."""
+    counts = sorted({line["runs"] for line in comparison.summary if line["runs"]})
+    if len(counts) < 2:
+        return str(comparison.runs)
+    return f"{counts[0]} to {counts[-1]} (how many of each is in the last table)"
 
 
 def _overview(comparison: Comparison) -> Markup:
@@ -193,7 +201,7 @@ def _details(summary: Sequence[Row]) -> Markup:
 
 
 def _again(comparison: Comparison) -> Markup:
-    runs = f"{comparison.runs}, from the base seed {comparison.seed}"
+    runs = f"{runs_text(comparison)}, from the base seed {comparison.seed}"
     return joined(
         (
             listing(comparison.command),
@@ -247,8 +255,8 @@ def _document(comparison: Comparison, remarks: Path, command: str) -> list[str]:
         "",
         *(f"    {line}" for line in command.splitlines()),
         "",
-        f"with {escaped(made)} ({escaped(machine)}), {comparison.runs} runs from the base seed "
-        f"{comparison.seed}. Means are over the runs, ± is their standard deviation. Verdicts "
+        f"with {escaped(made)} ({escaped(machine)}), {runs_text(comparison)} runs from the base "
+        f"seed {comparison.seed}. Means are over the runs, ± is their standard deviation. Verdicts "
         "follow from the rows, by criteria that are stated.",
         "",
     ]

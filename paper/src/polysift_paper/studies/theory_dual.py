@@ -133,7 +133,7 @@ def draw(summary: list[Row], rows: list[Row]) -> Any:
         axes[1].plot(column(summary, "degree"), values, marker="o", label=label)
     axes[1].set_yscale("log")
     name_axes(axes[1], "degree", "should be zero", "(b) What is left")
-    legend(axes[1], loc="center right")
+    legend(axes[1], loc="center right", bbox_to_anchor=(1.0, 0.42))
     return figure
 
 

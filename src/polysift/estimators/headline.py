@@ -1,0 +1,178 @@
+"""What a fitted model is said to be worth: figures on rows that it has not seen, never others.
+
+They are those of rows that were held out: with a calibration, out of fold; after a search, the
+scores of the splits; else those that leaving out each row would give. ``ShowsHeadline`` puts them
+beside the parameters where an estimator is displayed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtrit
+
+from polysift.selection.scoring import score_name
+from polysift.training.evaluation import Evaluation
+from polysift.training.held_out import LEAVE_ONE_OUT, OUT_OF_FOLD
+from polysift.training.metrics import LEVEL, METRICS, SHARES, TITLES, Estimate
+
+UNBALANCED_ORDER = ("balanced_accuracy", "roc_auc", "average_precision", "accuracy")
+BALANCED_ORDER = ("accuracy", "roc_auc")
+"""The figures that come first where classes are unbalanced, and where they are not."""
+
+SPLITS = "splits"
+"""The method of a search, beside those of ``training.held_out``."""
+
+PERCENT = ("accuracy", "balanced_accuracy")
+"""Figures that are shown in percent."""
+
+
+@dataclass(frozen=True)
+class Headline:
+    """The figures of a model on rows that it has not seen.
+
+    Attributes
+    ----------
+    method : str
+        "leave-one-out", "out of fold", "splits", or "data" for rows that were given.
+    source : str
+        Where they come from, as the end of a sentence.
+    figures : mapping of str to Estimate
+        The figures with their intervals, the most important first.
+    training : mapping of str to float
+        Figures on rows that the model has seen, where they are known.
+    """
+
+    method: str
+    source: str
+    figures: Mapping[str, Estimate]
+    training: Mapping[str, float]
+
+    def gap(self, name: str) -> float | None:
+        """Return by how much a figure is better on rows that were seen; None if not known."""
+        if name not in self.training:
+            return None
+        gap = self.training[name] - self.figures[name].value
+        return gap if name in SHARES else -gap
+
+    def first(self, count: int = 2) -> str:
+        """Return the first figures with their intervals, in words."""
+        words = [f"{title(name)} {estimate_text(name, e)}" for name, e in self.figures.items()]
+        return ", ".join(words[:count])
+
+    def __str__(self) -> str:
+        return f"{self.first()}; {self.source}"
+
+
+def headline(estimator: Any) -> Headline | None:
+    """Return the figures of a fitted classifier or search on rows not seen; None if unknown."""
+    best = getattr(estimator, "best_estimator_", estimator)
+    stored = getattr(best, "held_out_", None)
+    if hasattr(estimator, "cv_results_"):
+        found = _of_splits(estimator, getattr(best, "training_summary_", {}))
+        if stored is None or stored["method"] != OUT_OF_FOLD:
+            return found
+    if stored is None:
+        return None
+    evaluation = Evaluation.from_stored(stored, best.classes_)
+    source = {
+        LEAVE_ONE_OUT: f"estimated from leave-one-out scores of {evaluation.rows:,} training rows",
+        OUT_OF_FOLD: f"out of fold, {evaluation.rows:,} training rows",
+    }[stored["method"]]
+    return Headline(stored["method"], source, ordered(evaluation), {**stored["training"]})
+
+
+def ordered(evaluation: Evaluation) -> dict[str, Estimate]:
+    """Return the figures of an evaluation, the most important first."""
+    first = UNBALANCED_ORDER if evaluation.unbalanced else BALANCED_ORDER
+    return {
+        name: evaluation.figures[name] for name in (*first, *METRICS) if name in evaluation.figures
+    }
+
+
+def held_out_evaluation(model: Any) -> tuple[str, Evaluation] | None:
+    """Return the evaluation of a classifier on rows that it has not seen, and what to call it."""
+    stored = getattr(model, "held_out_", None)
+    if stored is None:
+        return None
+    return stored["method"], Evaluation.from_stored(stored, model.classes_)
+
+
+def _of_splits(search: Any, summary: Mapping[str, Any]) -> Headline:
+    """Return the mean score of the splits, with the t interval of their scores."""
+    results, best = search.cv_results_, search.best_index_
+    scores = np.array([results[f"split{i}_test_score"][best] for i in range(search.n_splits_)])
+    name, mean, k = score_name(search.scoring), float(np.mean(scores)), len(scores)
+    low = high = float("nan")
+    if k > 1:
+        reach = float(stdtrit(k - 1, 0.5 + LEVEL / 2) * np.std(scores, ddof=1) / np.sqrt(k))
+        low, high = mean - reach, mean + reach
+        if name in SHARES:
+            low, high = max(low, 0.0), min(high, 1.0)
+    count = len(results["params"])
+    held = f"{k} splits" if k > 1 else "one validation part"
+    source = f"the mean over {held}, the best of {count:,} candidates"
+    history = getattr(getattr(search, "best_estimator_", None), "history_", None)
+    training = {}
+    if name == "accuracy" and history is not None and len(history["training_error"]):
+        error = float(history["training_error"][-1])
+        training = {} if np.isnan(error) else {"accuracy": 1.0 - error}
+    return Headline(SPLITS, source, {name: Estimate(mean, low, high)}, training)
+
+
+def title(name: str) -> str:
+    """Return the name of a figure in words; that of a scorer is its own."""
+    return TITLES.get(name, name.replace("_", " "))
+
+
+def value_text(name: str, value: float | None) -> str:
+    """Return a figure as text."""
+    if value is None or np.isnan(value):
+        return "-"
+    return f"{100 * value:.2f} %" if name in PERCENT else f"{value:.4f}"
+
+
+def range_text(name: str, estimate: Estimate) -> str:
+    """Return the interval of a figure as text; a dash if there is none."""
+    if np.isnan(estimate.low):
+        return "-"
+    low, high = (100 * x if name in PERCENT else x for x in (estimate.low, estimate.high))
+    return f"{low:.2f} to {high:.2f} %" if name in PERCENT else f"{low:.4f} to {high:.4f}"
+
+
+def estimate_text(name: str, estimate: Estimate) -> str:
+    """Return a figure with its interval as text."""
+    shown = range_text(name, estimate)
+    return value_text(name, estimate.value) + ("" if shown == "-" else f" ({shown})")
+
+
+class ShowsHeadline:
+    """Base of estimators that show what they are worth, once they are fitted.
+
+    As text the figures are a comment behind the parameters; in a notebook, a line below them.
+    """
+
+    def __repr__(self, *args: Any, **options: Any) -> str:
+        shown = super().__repr__(*args, **options)
+        found = self._headline()
+        return shown if found is None else f"{shown}  # held out: {found.first()}"
+
+    def _repr_html_inner(self) -> str:
+        return self._with_line(super()._repr_html_inner())  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        bundle = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_line(bundle["text/html"])
+        return bundle
+
+    def _with_line(self, html: str) -> str:
+        found = self._headline()
+        return html if found is None else f"{html}<p><b>Held out</b>: {escape(str(found))}.</p>"
+
+    def _headline(self) -> Headline | None:
+        return headline(self) if "classes_" in vars(self) else None

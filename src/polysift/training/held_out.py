@@ -1,0 +1,177 @@
+"""How well a fit does on rows that it has not seen, found without fitting or reading once more.
+
+With a calibration the score of each row is known by a model without its fold. Else some training
+rows that the survey keeps in memory (``features.sampled_rows``) are scored as if each had been left
+out (``solvers.leave_one_out``). The feature map is that of all rows, as in the choice of rho.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from polysift.data.labels import Encoding
+from polysift.engine.backend import FitContext
+from polysift.engine.sums import SCALES, predicted_codes
+from polysift.features.feature_map import BlockFeatures, FeatureMap
+from polysift.features.sampled_rows import LabelledSample
+from polysift.losses import LOGISTIC, Loss
+from polysift.runtime.parallel import Span, block_spans
+from polysift.runtime.types import FloatArray
+from polysift.solvers.lbfgs import least_scale
+from polysift.solvers.leave_one_out import LeaveOneOut
+from polysift.solvers.result import Result
+from polysift.training.calibration import Calibration, SigmoidCalibrator
+from polysift.training.evaluation import evaluation_of
+from polysift.training.metrics import RowScores, estimates, rarest_class
+from polysift.training.preparation import Prepared
+from polysift.training.thresholds import Thresholds
+
+LEAVE_ONE_OUT, OUT_OF_FOLD = "leave-one-out", "out of fold"
+"""Where the scores come from."""
+
+MIN_ROWS, SHARE_OF_ROWS = 4000, 0.1
+"""The rows that are scored without themselves: this share of all, but at least the first number, as
+far as there are any. Their leverages cost as much as that part of a Gram matrix."""
+
+MAX_OUT_OF_FOLD_ROWS = 20_000
+"""The most rows scored without their fold that figures are of: they must not need memory that the
+plan of the fit does not have."""
+
+BLOCK_ROWS = 256
+"""Rows that are scored at a time."""
+
+
+def held_out_rows(total: float) -> float:
+    """Return how many of rows of so much weight are scored without themselves, by their weight."""
+    return min(total, max(MIN_ROWS, SHARE_OF_ROWS * total))
+
+
+def leave_one_out_facts(
+    prepared: Prepared,
+    feature_map: FeatureMap,
+    result: Result,
+    context: FitContext,
+) -> dict[str, Any] | None:
+    """Return the figures of sampled rows, each scored without itself; None if nothing is known.
+
+    Parameters
+    ----------
+    prepared : Prepared
+        The sample and the classes.
+    feature_map : FeatureMap
+        The feature map as rows of the training see it.
+    result : Result
+        The coefficients, and how a row's own influence is taken out.
+    context : FitContext
+        Threads.
+    """
+    sample, encoding = prepared.sample, prepared.data.encoding
+    if sample is None or result.leave_one_out is None or encoding is None:
+        return None
+    sample = sample.first(held_out_rows(float(prepared.counts.sum())))
+    if not sample.total:
+        return None
+    seen, alone = _scores(sample, feature_map, result.u, result.leave_one_out, context, encoding)
+    loss = result.leave_one_out.loss
+    rows = _scored(prepared, sample, alone, loss)
+    training = estimates(_scored(prepared, sample, seen, loss), rarest_class(prepared.counts))
+    return _facts(
+        LEAVE_ONE_OUT, rows, prepared, {name: found.value for name, found in training.items()}
+    )
+
+
+def out_of_fold_facts(
+    prepared: Prepared,
+    scores: FloatArray,
+    calibration: Calibration | None,
+    result: Result,
+    thresholds: Thresholds | None = None,
+) -> dict[str, Any]:
+    """Return the figures of rows, each scored by the model without its fold.
+
+    Of many rows some will do, at equal distances.
+    """
+    some = slice(None, None, -(-len(scores) // MAX_OUT_OF_FOLD_ROWS))
+    rows = RowScores(
+        prepared.data.codes[some],
+        predicted_codes(scores[some] - (0.0 if thresholds is None else thresholds.values)),
+        scores[some],
+        None if calibration is None else calibration.probabilities[some],
+        None if prepared.weights is None else prepared.weights[some],
+        len(prepared.classes),
+    )
+    errors = result.history["training_error"]
+    known = len(errors) > 0 and np.isfinite(errors[-1])
+    training = {"accuracy": float(1.0 - errors[-1])} if known else {}
+    return _facts(OUT_OF_FOLD, rows, prepared, training)
+
+
+def _facts(
+    method: str, rows: RowScores, prepared: Prepared, training: dict[str, float]
+) -> dict[str, Any]:
+    """Return figures as plain values and arrays."""
+    count = int(np.count_nonzero(rows.counts()))
+    found = evaluation_of(rows, prepared.classes, count, rarest_class(prepared.counts))
+    return {"method": method, "training": training, **found.stored()}
+
+
+def _scored(
+    prepared: Prepared, sample: LabelledSample, scores: FloatArray, loss: Loss | None
+) -> RowScores:
+    """Return sampled rows with their scores, which the logistic loss makes log-odds."""
+    K = scores.shape[1]
+    p = None
+    if loss is LOGISTIC:
+        p = SigmoidCalibrator(np.ones(K), np.zeros(K)).probabilities(scores)
+    own, n_classes = sample.own_weights, len(prepared.classes)
+    return RowScores(sample.codes, predicted_codes(scores), scores, p, own, n_classes)
+
+
+def _scores(
+    sample: LabelledSample,
+    feature_map: FeatureMap,
+    u: FloatArray,
+    without: LeaveOneOut,
+    context: FitContext,
+    encoding: Encoding,
+) -> tuple[FloatArray, FloatArray]:
+    """Return the scores of sampled rows by the model, and those without themselves."""
+    features, units = BlockFeatures(feature_map, float), _units(sample, encoding)
+    classes = np.array([1]) if u.shape[1] == 1 else np.arange(u.shape[1])
+    y = np.where(sample.codes[:, None] == classes, 1.0, -1.0)
+
+    def score(span: Span) -> tuple[FloatArray, FloatArray]:
+        rows = slice(*span)
+        A = features(sample.rows[rows])
+        return A @ u, without.margins(A, y[rows], units[rows])
+
+    spans = block_spans((0, len(y)), BLOCK_ROWS)
+    with context.monitor.trials("leave-one-out"):
+        blocks = list(context.pool.map(score, spans, work=len(y) * feature_map.n_centers))
+    seen, margins = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    if without.loss is not None:
+        margins = margins * _scales(margins, sample.weights, without.loss)
+    return seen, y * margins
+
+
+def _scales(margins: FloatArray, weights: FloatArray | None, loss: Loss) -> FloatArray:
+    """Return the factor of the margins of each column with the least loss, as in the solver."""
+    w = np.ones(len(margins)) if weights is None else weights
+    slopes = [
+        np.sum(w[:, None] * -loss.slope(scale * margins, 1.0) * margins, axis=0) for scale in SCALES
+    ]
+    return np.array([least_scale(column)[0] for column in np.array(slopes).T])
+
+
+def _units(sample: LabelledSample, encoding: Encoding) -> FloatArray:
+    """Return the weight in the fit that is left out of each row.
+
+    A multiplicity is so many equal rows, of which one is left out.
+    """
+    if sample.weights is None:
+        return np.ones(len(sample.codes))
+    if encoding.unit != 1.0 or sample.own_weights is None:
+        return sample.weights
+    return sample.weights / np.where(sample.own_weights > 0, sample.own_weights, 1.0)
