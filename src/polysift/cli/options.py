@@ -400,30 +400,12 @@ class SearchOptions:
         Any, option(MODEL, "Kernels: polynomial,spline.", "auto", parser=values, metavar="LIST")
     ] = None
     rhos: Annotated[
-        Any,
-        option(MODEL, "Ratios rho: none,auto,1e-6.", "around auto", parser=values, metavar="LIST"),
+        Any, option(MODEL, "Ratios rho.", "around auto", parser=values, metavar="LIST")
     ] = None
-    solvers: Annotated[
-        Any,
-        option(
-            MODEL, "Solvers: paper,lbfgs,converged,newton.", "auto", parser=values, metavar="LIST"
-        ),
-    ] = None
-    losses: Annotated[
-        Any,
-        option(
-            MODEL, "Losses: hinge,logistic,squared_hinge.", "auto", parser=values, metavar="LIST"
-        ),
-    ] = None
+    solvers: Annotated[Any, option(MODEL, "Solvers.", "auto", parser=values, metavar="LIST")] = None
+    losses: Annotated[Any, option(MODEL, "Losses.", "auto", parser=values, metavar="LIST")] = None
     max_iter: Annotated[
-        Any,
-        option(
-            MODEL,
-            "Iterations after which candidates are evaluated.",
-            "by the solver",
-            parser=values,
-            metavar="LIST",
-        ),
+        Any, option(MODEL, "Iterations to evaluate at.", "auto", parser=values, metavar="LIST")
     ] = None
     effort: Annotated[
         Literal["normal", "high"] | None,

@@ -375,17 +375,15 @@ def search_job(
     """Return the job of a search over a source; ``preview`` says that it is only planned."""
     sizes = _sizes(estimator.n_centers)
     automatic = all(is_auto(getattr(estimator, name)) for name in ("kernels", "degrees", "scalers"))
-    kernels = ["polynomial"]
-    if not is_auto(estimator.kernels):
-        kernels = list(dict.fromkeys(listed("kernels", estimator.kernels)))
-        for kernel in kernels:
-            check_kernel(kernel, estimator.centers, source)
-    word = "auto" if automatic else None
+    given = "polynomial" if is_auto(estimator.kernels) else estimator.kernels
+    kernels = list(dict.fromkeys(listed("kernels", given)))
+    for kernel in kernels:
+        check_kernel(kernel, estimator.centers, source)
     spec, openings = open_map_spec(
         SimpleNamespace(
-            degree=word or 1,
-            scaler=word,
-            kernel=word or kernels[0],
+            degree="auto" if automatic else 1,
+            scaler="auto" if automatic else None,
+            kernel="auto" if automatic else kernels[0],
             centers=estimator.centers,
             n_centers="auto" if sizes is None else max(sizes),
             max_levels=estimator.max_levels,
@@ -396,7 +394,6 @@ def search_job(
     if openings is None and sizes is None:
         spec = replace(spec, n_centers=None)  # the numbers of a grid go by the degree
     spec = replace(spec, table=spec.table or "spline" in kernels)
-    bound = degree_bound(source.n_rows, source.n_features)
     ratios = listed("rhos", estimator.rhos)
     rhos = [None if rho is None else float(rho) for rho in ratios if not is_auto(rho)]
     multiples: tuple[float, ...] = ()
@@ -406,21 +403,21 @@ def search_job(
         multiples = (1.0,)
     if estimator.alpha is not None or estimator.beta is not None:
         rhos, multiples = rhos if rhos or not multiples else [None], ()
-    iterations = estimator.max_iter
+    iterations = None
+    if not is_auto(estimator.max_iter):
+        iterations = sorted({int(count) for count in listed("max_iter", estimator.max_iter)})
     return SearchJob(
         spec=spec,
         openings=openings,
         kernels=kernels,
         scalers=_scalers(estimator.scalers, source),
-        degrees=_degrees(estimator.degrees, bound),
+        degrees=_degrees(estimator.degrees, degree_bound(source.n_rows, source.n_features)),
         class_weights=_class_weights(estimator.class_weight),
         n_centers=sizes,
         rhos=list(dict.fromkeys(rhos)),
         multiples=multiples,
         pairs=_pairs(estimator),
-        iterations=None
-        if is_auto(iterations)
-        else sorted({int(count) for count in listed("max_iter", iterations)}),
+        iterations=iterations,
         alpha=estimator.alpha,
         beta=estimator.beta,
         tol=estimator.tol,
