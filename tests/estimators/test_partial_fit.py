@@ -214,6 +214,7 @@ def test_what_cannot_be_learned_by_batches(rng):
     with pytest.raises(ValueError, match="partial_fit goes on with degree=2, but now degree is 3"):
         clf.partial_fit(X, y)
     assert hasattr(clf, "partial_sums_")
+    assert not hasattr(FPCClassifier(n_centers=9).fit(X, y).partial_fit(X, y), "held_out_")
     assert not hasattr(clf.fit(X, y), "partial_sums_")
 
 

@@ -35,6 +35,7 @@ NEEDS = {
     "howto/onnx.md": ("onnxruntime", "pandas", "skl2onnx", "typer"),
     "howto/model-card.md": ("skops", "pandas", "matplotlib"),
     "howto/mlflow.md": ("mlflow", "skops", "pandas", "matplotlib"),
+    "howto/serve.md": ("onnx", "pandas"),
     "howto/ray.md": ("ray", "pyarrow", "typer"),
     "howto/resume.md": ("pyarrow", "typer"),
     "tutorial.md": ("pandas", "pyarrow", "typer", "matplotlib"),

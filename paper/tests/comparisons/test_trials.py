@@ -518,3 +518,9 @@ def test_a_set_made_as_gisette_was():
     assert counts[values > 0].min() >= 2
     model = contender("fpc_print").build(random_state=0, degree=1, n_centers=50)
     assert model.fit(*case.of(case.train)).score(*case.of(case.test)) > 0.7
+
+
+def test_all_begins_with_the_data_and_says_what_is_not_done(command):
+    outcome = command("all", "--quick", "--done", code=1)
+    assert "Dogs_vs_Cats" in outcome.stdout
+    assert "Nothing of motivation is finished in polysift-results" in outcome.stderr

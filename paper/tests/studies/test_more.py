@@ -72,8 +72,23 @@ def test_a_dimension_more_separates_and_gives_a_margin():
 
 def test_pages_of_what_is_done(tmp_path):
     study = lifting.STUDIES[0]
-    with pytest.raises(ValueError, match="Nothing of lifting is finished"):
+    with pytest.raises(FileNotFoundError, match="Nothing of lifting is finished"):
         reproduce(study, tmp_path, runs=4, done_only=True)
     reproduce(study, tmp_path, runs=2)
     outcome = reproduce(study, tmp_path, runs=4, done_only=True)
     assert outcome.runs == 2 and len(outcome.summary) == 4
+
+
+def test_simulation_4_without_the_svm_is_open():
+    study = symmetric.STUDIES[3]
+    rows = [
+        {"method": "FPC", "degree": s, "run": run, "test_error": 0.02 + 0.001 * (s - 10) ** 2 + run}
+        | {"training_error": 0.1, "altered": False}
+        for s in range(1, 21)
+        for run in (0, 0.001)
+    ]
+    summary = study.summarise(rows)
+    verdict = study.judge(summary, rows)
+    assert verdict.agrees is None and "at degree 10" in verdict.text
+    assert "was not run to its end" in verdict.text
+    assert len(study.draw(summary, rows).axes) == 1

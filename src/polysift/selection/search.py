@@ -9,7 +9,7 @@ from polysift.data.source import DataSource
 from polysift.engine.backend import FitContext, last_words
 from polysift.engine.budget import Execution, Shape
 from polysift.features.feature_map import MapSpec
-from polysift.features.survey import Questions
+from polysift.features.survey import Questions, categories_of
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
@@ -22,7 +22,7 @@ from polysift.selection.variants import plain_share
 from polysift.training.choice import auto_centers
 from polysift.training.fit import how_to_resume
 from polysift.training.folds import Round, make_rounds
-from polysift.training.preparation import Prepared, prepare
+from polysift.training.preparation import Prepared, as_table, prepare, row_level_bytes
 from polysift.training.stored_rows import is_stored, storing
 from polysift.training.target_folds import with_targets
 
@@ -49,8 +49,7 @@ def search(
             if job.threshold is not None:
                 job.threshold.check_classes(classes)
             rounds = make_rounds(job.cv, codes, weights, classes, groups=job.groups, seed=job.seed)
-            with fit.executing(_survey_execution(source, job)) as counting:
-                prepared = with_targets(prepared, rounds[0], job.seed, counting)
+            prepared = with_targets(prepared, rounds[0], job.seed)
         except OutOfTime as late:
             raise TimeoutError(too_late(job, late.phase)) from None
         if job.checkpoint is not None:
@@ -80,7 +79,11 @@ def _prepare(source: DataSource, job: SearchJob, fit: FitContext) -> Prepared:
             asked = replace(asked, scheme=scheme, n_centers=job.spec.n_centers or asked.n_centers)
         hashes = job.calibration is not None or job.threshold is not None
         return replace(
-            asked, quantiles=table or job.quantiles, hashes=hashes, sampled=min(share, 1.0)
+            asked,
+            quantiles=table or job.quantiles,
+            hashes=hashes,
+            sampled=min(share, 1.0),
+            row_levels=bool(categories_of(source)),
         )
 
     with fit.executing(_survey_execution(source, job)) as surveying:
@@ -108,9 +111,10 @@ def _survey_execution(source: DataSource, job: SearchJob) -> Execution:
         min(n, source.n_rows) if by_rows else n,
         1,
         weighted=source.has_weights or job.class_weights != [None],
-        quantiles=job.quantiles,
+        quantiles=as_table(source, _widest(source, job)) or job.quantiles,
     )
-    shape = replace(shape, decoded_once=is_stored(source, job.backend))
+    stored, levels = is_stored(source, job.backend), row_level_bytes(source)
+    shape = replace(shape, decoded_once=stored, level_bytes=levels)
     return job.backend.fit_in(job.memory_limit, shape, job.threads)
 
 

@@ -111,6 +111,8 @@ def summarise(rows: list[Row]) -> list[Row]:
     svm = average(where(rows, method=SVM), ("method", "degree", "penalty"), names)
     for degree in DEGREES:
         tried = where(svm, degree=degree)
+        if not tried:  # the run was stopped
+            continue
         best = min(tried, key=lambda entry: entry["test_error"])
         lines.append({**best, "altered_all": float(np.mean(column(tried, "altered")))})
     return [{name: value for name, value in e.items() if name != "altered_spread"} for e in lines]
@@ -121,6 +123,8 @@ def draw(summary: list[Row], _rows: list[Row]) -> Any:
     figure, ax = new_figure()
     for number, method in enumerate((FPC, SVM)):
         lines = where(summary, method=method)
+        if not lines:
+            continue
         mean, spread = column(lines, "test_error"), column(lines, "test_error_spread")
         label = f"{method} ({lines[0]['runs']} runs)"
         line(ax, column(lines, "degree"), mean, spread, number=number, label=label)
@@ -137,6 +141,8 @@ def draw(summary: list[Row], _rows: list[Row]) -> Any:
 def judge(summary: list[Row], _rows: list[Row]) -> Verdict:
     """Compare the best degrees with 10, and the curves with one another."""
     fpc, svm = (where(summary, method=method) for method in (FPC, SVM))
+    if len(svm) < len(fpc):
+        return Verdict(None, f"{_describe(fpc)} {SVM} was not run to its end, and is not compared.")
     if svm[0]["runs"] < 2:
         return ONE_RUN
     # Logarithms, lest degree 1 alone decide; the offset is half a test row.

@@ -115,7 +115,9 @@ def reproduce(
     runs = study.runs if runs is None else runs
     rows = run_study(study, runs, folder, seed=seed, jobs=jobs, show=show, done_only=done_only)
     if not rows:
-        raise ValueError(f"Nothing of {study.name} is finished in {folder}.")
+        raise FileNotFoundError(
+            f"Nothing of {study.name} is finished in {folder}. Run it without --done first."
+        )
     if done_only:
         runs = len({row["run"] for row in rows}) if "run" in rows[0] else runs
     return write_results(study, rows, folder, runs=runs, seed=seed)
