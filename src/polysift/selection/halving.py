@@ -141,7 +141,17 @@ class SuccessiveHalving:
     def _too_many(self, candidates: list[Candidate]) -> bool:
         """Return whether not all candidates can continue, so that first iterates decide."""
         kinds = [(candidate.solver, candidate.loss) for candidate in candidates]
-        return any(kinds.count(kind) > CANDIDATES_PER_SOLVER for kind in kinds)
+        many = any(kinds.count(kind) > CANDIDATES_PER_SOLVER for kind in kinds)
+        return many or len({self._key(candidate) for candidate in candidates}) < len(candidates)
+
+    def _key(self, candidate: Candidate) -> tuple[Any, ...]:
+        """Return what candidates that continue must differ in.
+
+        Where there is no penalty, rho hardly changes the limit of the iterations for a given n: so
+        the first iterate selects it.
+        """
+        rho = self._ridge(candidate)[0] if self._settings(candidate).penalised else None
+        return candidate.solver, candidate.loss, candidate.n, rho
 
     def relative_rho(self, candidate: Candidate) -> float | None:
         """Return rho relative to trace(G) / n, where it is a multiple of the chosen one."""
@@ -221,17 +231,12 @@ class SuccessiveHalving:
         return float(np.nanmean(last.scores[:, 0]))
 
     def _best_of_each_solver(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Return the best ``CANDIDATES_PER_SOLVER`` candidates of each solver and loss.
-
-        Where there is no penalty, rho hardly changes the limit of the iterations for a given n: so
-        the first iterate selects it, and the candidates that continue have distinct n.
-        """
+        """Return the best ``CANDIDATES_PER_SOLVER`` candidates of each solver and loss."""
         chosen: dict[Any, Candidate] = {}
         for candidate in self._ranked(candidates):
-            kind = candidate.solver, candidate.loss
-            rho = self._ridge(candidate)[0] if self._settings(candidate).penalised else None
-            if sum(key[:2] == kind for key in chosen) < CANDIDATES_PER_SOLVER:
-                chosen.setdefault((*kind, candidate.n, rho), candidate)
+            key = self._key(candidate)
+            if sum(other[:2] == key[:2] for other in chosen) < CANDIDATES_PER_SOLVER:
+                chosen.setdefault(key, candidate)
         return list(chosen.values())
 
     def _ranked(self, candidates: Iterable[Candidate]) -> list[Candidate]:
