@@ -14,47 +14,28 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC
 
-from harness.table_data import plain
 from polysift import FPCClassifier
-
-Frames = tuple[pd.DataFrame, pd.DataFrame]
+from polysift.reporting.rivals import (
+    Frames,
+    encoder,
+    few_levels,
+    hist_gb,
+    lightgbm,
+    logistic,
+    plain,
+    raw,
+)
 
 OURS, REFERENCE, LINEAR = "polysift", "lightgbm", "logistic"
-
-MOST_LEVELS = 254
-"""Levels of a category that scikit-learn's boosted trees can tell apart."""
-
-MIN_FREQUENCY = 10
-"""Rows of a level that has a column of its own in the pipeline."""
 
 MAX_SVC_ROWS = 10_000
 
 VALIDATION_SHARE = 0.2
 """The share of the rows by which xRFM chooses its iteration."""
-
-
-def raw(X: pd.DataFrame, X_test: pd.DataFrame) -> Frames:
-    """Return frames as they are."""
-    return X, X_test
-
-
-def few_levels(X: pd.DataFrame, X_test: pd.DataFrame) -> Frames:
-    """Return plain columns, with the most frequent levels of a category alone."""
-    X, X_test = plain(X, X_test)
-    for name in X.select_dtypes("category"):
-        kept = list(X[name].value_counts().index[:MOST_LEVELS])
-        X[name] = X[name].cat.set_categories(kept)
-        X_test[name] = X_test[name].cat.set_categories(kept)
-    return X, X_test
 
 
 def words(X: pd.DataFrame, X_test: pd.DataFrame) -> Frames:
@@ -69,18 +50,6 @@ def words(X: pd.DataFrame, X_test: pd.DataFrame) -> Frames:
 def polysift(threads: int, seed: int) -> Any:
     """Return our classifier with nothing set."""
     return FPCClassifier(n_jobs=threads, random_state=seed)
-
-
-def lightgbm(threads: int, seed: int) -> Any:
-    """Return LightGBM."""
-    from lightgbm import LGBMClassifier
-
-    return LGBMClassifier(n_jobs=threads, random_state=seed, verbose=-1)
-
-
-def hist_gb(threads: int, seed: int) -> Any:
-    """Return scikit-learn's boosted trees, whose threads are those of OpenMP."""
-    return HistGradientBoostingClassifier(random_state=seed)
 
 
 def xgboost(threads: int, seed: int) -> Any:
@@ -112,23 +81,6 @@ class CatBoost:
     def predict_proba(self, X: pd.DataFrame) -> np.ndarray:
         """Return probabilities."""
         return self.model.predict_proba(X)
-
-
-def encoder() -> Any:
-    """Return what makes numbers of plain columns."""
-    numbers = make_pipeline(SimpleImputer(add_indicator=True), StandardScaler())
-    one_hot = OneHotEncoder(
-        min_frequency=MIN_FREQUENCY, handle_unknown="infrequent_if_exist", sparse_output=False
-    )
-    return make_column_transformer(
-        (numbers, make_column_selector(dtype_include="number")),
-        (one_hot, make_column_selector(dtype_exclude="number")),
-    )
-
-
-def logistic(threads: int, seed: int) -> Any:
-    """Return logistic regression, with steps enough to end."""
-    return make_pipeline(encoder(), LogisticRegression(max_iter=1000))
 
 
 def svc(threads: int, seed: int) -> Any:

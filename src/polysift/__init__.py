@@ -26,7 +26,9 @@ if TYPE_CHECKING:
         register_onnx_converters as register_onnx_converters,
     )
     from polysift.persistence.trusted import TRUSTED_TYPES as TRUSTED_TYPES
+    from polysift.reporting.compare import compare as compare
     from polysift.reporting.comparison import drift as drift
+    from polysift.reporting.comparison_result import Comparison as Comparison
     from polysift.reporting.drift import Drift as Drift
     from polysift.reporting.report import report as report
     from polysift.runtime.checkpoints import CheckpointError as CheckpointError
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "CheckpointError": "runtime.checkpoints",
+    "Comparison": "reporting.comparison_result",
     "DataSource": "data.source",
     "Drift": "reporting.drift",
     "Explanation": "explanation.explanation",
@@ -49,6 +52,7 @@ _HOMES = {
     "RayCluster": "cluster.ray_cluster",
     "TRUSTED_TYPES": "persistence.trusted",
     "WorkersLostError": "runtime.progress",
+    "compare": "reporting.compare",
     "degree_bound": "features.kernels",
     "drift": "reporting.comparison",
     "explain": "explanation.explain",

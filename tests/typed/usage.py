@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 import polysift
 from polysift import (
+    Comparison,
     DataSource,
     Explanation,
     Forecast,
@@ -57,6 +58,8 @@ def keep(model: FPCClassifier, path: Path) -> None:
     assert_type(polysift.register_onnx_converters(), None)
     assert_type(polysift.report(model, source, path / "report.html"), str)
     assert_type(polysift.explain(model, np.eye(3)), Explanation)
+    found = polysift.compare(np.eye(3), [0, 1, 1], models=["logistic"])
+    assert_type(found, Comparison)
     assert_type(polysift.degree_bound(1000, 3), int)
     assert_type(polysift.__version__, str)
     display = plots.ConvergenceDisplay.from_estimator(model)

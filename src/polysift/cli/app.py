@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from polysift import __version__
+from polysift.cli.compare import compare
 from polysift.cli.console import Debug, guarded, state
 from polysift.cli.models import evaluate, export, inspect, predict
 from polysift.cli.option_types import grouped
@@ -46,7 +47,7 @@ def main(
     state["debug"] = debug
 
 
-for command in (fit, tune, predict, evaluate, inspect, export):
+for command in (fit, tune, predict, evaluate, compare, inspect, export):
     app.command()(command)
 
 

@@ -167,11 +167,14 @@ def _label(name: Any, length: int = 32) -> str:
 
 def _picture(draw: Callable[[Any], None], height: float) -> str:
     """Return what ``draw`` draws on axes as a ``data:`` URL."""
+    return figure_address(lambda figure: draw(figure.subplots()), WIDTH_INCHES, height)
+
+
+def figure_address(draw: Callable[[Any], Any], width: float, height: float) -> str:
+    """Return what ``draw`` draws on a figure of this size as a ``data:`` URL."""
     with _look():
-        figure = load_matplotlib("figure").Figure(
-            figsize=(WIDTH_INCHES, height), layout="constrained"
-        )
-        draw(figure.subplots())
+        figure = load_matplotlib("figure").Figure(figsize=(width, height), layout="constrained")
+        draw(figure)
         out = BytesIO()
         # Without the time and matplotlib's version, which would make files differ.
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
