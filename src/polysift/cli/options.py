@@ -278,8 +278,7 @@ class SolverOptions:
         Any,
         option(
             MODEL,
-            "What classes are chosen for: accuracy, f1, balanced, or costs, a row for each class "
-            "and a column for each it may be taken for: 0,1;5,0.",
+            "What classes are chosen for: accuracy, f1, balanced, or costs such as 0,1;5,0.",
             "the highest score",
             parser=threshold,
             metavar="WORD|COSTS",
@@ -422,11 +421,7 @@ class SearchOptions:
     cv: Annotated[
         Any,
         option(
-            MODEL,
-            "Folds, or the share of the rows to validate on: 0.25.",
-            "5",
-            parser=count_or_share,
-            metavar="N|SHARE",
+            MODEL, "Folds, or a share to validate on.", "5", parser=count_or_share, metavar="N|0.25"
         ),
     ] = None
     scoring: Annotated[str | None, option(MODEL, "scikit-learn's name of a score.", "accuracy")] = (
