@@ -6,6 +6,9 @@ import os
 import sys
 from pathlib import Path
 
+# Threads of OpenMP wait for one another in a busy loop, and on a busy machine for minutes.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 import polysift
 
 HERE = Path(__file__).resolve().parent

@@ -15,7 +15,6 @@ from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
-from traitlets.config import Config
 
 PAGE = "tutorial"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.M | re.S)
@@ -34,8 +33,7 @@ def make_notebook(app: Any) -> None:
     scripts = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     with tempfile.TemporaryDirectory(prefix="polysift-notebook-") as folder:
         where = {"metadata": {"path": folder}}
-        pipes = Config({"KernelManager": {"transport": "ipc"}})  # no ports, which others could read
-        client = NotebookClient(notebook, timeout=600, resources=where, config=pipes)
+        client = NotebookClient(notebook, timeout=600, startup_timeout=600, resources=where)
         client.execute(env=os.environ | {"PATH": scripts})
     for number, cell in enumerate(notebook.cells):  # ids that are drawn would differ in each build
         cell.id = f"cell-{number}"

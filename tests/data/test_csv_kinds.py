@@ -319,6 +319,36 @@ class TestWrittenNumbers:
         assert "column 'a', row 50 (counted from 0)" in str(caught.value)
         assert "columns={'a': 'category'}" in str(caught.value)
         assert words(opened(text, columns={"a": "category"}))[-1] == "1,200"
+        for kind, value in (("decimal comma", 1.2), ("thousands comma", 1200)):
+            assert f"columns={{'a': '{kind}'}}" in str(caught.value)
+            assert_array_equal(
+                values(opened(text, columns={"a": kind}))[:, 0], [950] * 50 + [value] * 50
+            )
+
+    @pytest.mark.needs("pandas")
+    @pytest.mark.parametrize(("kind", "value"), [("decimal comma", 1.2), ("thousands comma", 1200)])
+    def test_which_way_is_said(self, tmp_path, kind, value):
+        """Of frames, of files of text, and of a model that reads further rows."""
+        frame = pd.DataFrame({"a": ["$1,200", "$1"] * 30, "b": np.arange(60) % 7})
+        y = np.arange(60) % 3 % 2
+        with pytest.raises(ValueError, match=f"columns={{'a': '{kind}'}}"):
+            paper_classifier().fit(frame, y)
+        clf = paper_classifier(columns={"a": kind}, random_state=0).fit(frame, y)
+        assert clf.column_ranges_[:, 0].tolist() == [1, value]
+        frame.assign(y=y).to_parquet(tmp_path / "x.parquet")
+        with pytest.raises(ValueError, match=f"columns={{'a': '{kind}'}}"):
+            paper_classifier().fit(open_data(tmp_path / "x.parquet", target="y"))
+        source = open_data(tmp_path / "x.parquet", target="y", columns={"a": kind})
+        assert source.rows(next(iter(source.parts()))[1])[0, 0] == value
+        again = paper_classifier(random_state=0).fit(source)
+        assert_array_equal(again.coef_, clf.coef_)
+        assert_array_equal(again.predict(frame), clf.predict(source))
+
+    def test_the_wrong_way_is_refused(self, opened):
+        with pytest.raises(
+            ValueError, match=r"'1,5', which cannot be read as numbers with a comma"
+        ):
+            opened("a;b\n1,5;x\n2,5;x\n", columns={"a": "thousands comma"})
 
     def test_two_units_are_words(self, opened):
         assert kinds(opened("a,b\n$1,1\n€1,2\n"))[0] == "category"

@@ -204,6 +204,8 @@ def test_words():
     for word in sorted(MISSING_WORDS):
         assert abs(scores("True", word) - expected(True, None)) < 1e-12
         assert abs(scores(word, "1") - expected(None, 1.0)) < 1e-12
+        for padded in (f" {word}", f"{word} ", f"  {word} "):
+            assert scores("True", padded) == scores("True", word)
     assert scores("True", "3") != scores("True", "99") != scores("True", "")
 
 

@@ -58,9 +58,9 @@ def test_the_same_model(path, unstored, params):
 
 
 def test_each_row_group_is_read_once(path, monkeypatch):
-    from polysift.data import arrow
+    from polysift.data import arrow_units
 
-    loaded, load = [], arrow.load_unit
+    loaded, load = [], arrow_units.load_unit
 
     def counted(unit, columns):
         loaded.append((unit.first_row, tuple(columns)))
@@ -68,7 +68,7 @@ def test_each_row_group_is_read_once(path, monkeypatch):
 
     source = open_data(path, target="y")
     assert source.types is not None  # which looks into the text
-    monkeypatch.setattr(arrow, "load_unit", counted)
+    monkeypatch.setattr(arrow_units, "load_unit", counted)
     paper_classifier(2, 40, random_state=0, max_iter=4, tol=0).fit(source)
     assert len(loaded) == len(set(loaded)) == 5
 

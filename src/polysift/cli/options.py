@@ -76,6 +76,12 @@ class ReadingOptions:
     date: Annotated[
         Any, option(DATA, "Columns that hold dates.", parser=items, metavar="a,b,...")
     ] = None
+    decimal_comma: Annotated[
+        Any, option(DATA, "Columns in which 1,200 is 1.2.", parser=items, metavar="a,b,...")
+    ] = None
+    thousands_comma: Annotated[
+        Any, option(DATA, "Columns in which 1,200 is 1200.", parser=items, metavar="a,b,...")
+    ] = None
     missing: Annotated[
         Any,
         option(
@@ -163,17 +169,19 @@ class ReadingOptions:
 
     def _asked(self) -> dict[str, Any]:
         """Return the types of columns that options ask for."""
-        from polysift.data.kinds import CATEGORY, DATE, NUMBER, ColumnType
+        from polysift.data.kinds import CATEGORY, DATE, NUMBER, asked_type
 
         given = {CATEGORY: self.category, NUMBER: self.numeric, DATE: self.date}
+        given |= {"decimal comma": self.decimal_comma, "thousands comma": self.thousands_comma}
         asked: dict[str, Any] = {}
         for kind, columns in given.items():
             for column in columns or ():
                 if column in asked:
                     raise WrongUsage(
-                        f"Column {column!r} is named twice among --category, --numeric and --date."
+                        f"Column {column!r} is named twice among --category, --numeric, --date, "
+                        "--decimal-comma and --thousands-comma."
                     )
-                asked[column] = ColumnType(kind, asked=True)
+                asked[column] = asked_type(kind)
         return asked
 
 

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from polysift.cluster.ray_cluster import load_ray
-from polysift.data.arrow import ArrowSource, Unit, load_pyarrow
+from polysift.data.arrow import ArrowSource, load_pyarrow
+from polysift.data.arrow_units import Unit
 from polysift.data.columns import Roles, resolve_names
 from polysift.data.source import DataSource
 

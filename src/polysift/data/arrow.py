@@ -1,19 +1,25 @@
-"""Rows as Arrow tables: a source that loads one unit after the other.
+"""Rows as Arrow tables: a source that loads one unit after the other (``data.arrow_units``).
 
-A unit is what Arrow decodes at once: a row group of a Parquet file, a record batch of an IPC file,
-a table in memory. pyarrow is imported late: the package works without it.
+pyarrow is imported late: the package works without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from polysift.data.arrow_units import (
+    Unit,
+    cut_out,
+    intact_column,
+    load_pieces,
+    release_unused,
+)
 from polysift.data.checks import decoding, find_name
 from polysift.data.kinds import CATEGORY, DROP, NUMBER, PLAIN_NUMBER, ColumnType, Words, kept_words
 from polysift.data.source import DataSource
@@ -22,9 +28,10 @@ from polysift.data.words import (
     AmbiguousWordError,
     UnreadableWordError,
     WordEvidence,
+    ambiguity_remedy,
     reading_notes,
 )
-from polysift.runtime.parallel import Span, block_spans
+from polysift.runtime.parallel import Span
 from polysift.runtime.types import FloatArray
 
 if TYPE_CHECKING:
@@ -35,9 +42,6 @@ TEXT_CELL_BYTES = 24
 
 TEXT_LABEL_BYTES = 64
 """The memory of a label that is text: a short word as a Python object."""
-
-TABLE_UNIT_ROWS = 2**18
-"""Rows of a table in memory that are read at once."""
 
 NESTED_TYPES = ("list", "large_list", "struct", "map", "fixed_size_list")
 """How pyarrow's names of types begin whose values are not single."""
@@ -54,98 +58,6 @@ def load_pyarrow(*modules: str) -> Any:
             "'polysift[files]'"
         ) from error
     return import_module("pyarrow")
-
-
-def release_unused() -> None:
-    """Give memory back that Arrow's allocator keeps of what was decoded."""
-    import_module("pyarrow").default_memory_pool().release_unused()
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Rows that are decoded at once: a row group, a batch, a table.
-
-    Attributes
-    ----------
-    n_rows : int
-        The number of its rows.
-    file : str
-        Where it comes from, for messages.
-    first_row : int
-        The number of its first row in that file.
-    load : callable
-        Takes names of columns, returns a pyarrow Table of them.
-    resident : bool
-        Whether it is in memory (or in a mapped file) already, so that loading allocates nothing.
-    stored : bool
-        Whether it is decoded from a file, which may be damaged, and not held by others for us.
-    """
-
-    n_rows: int
-    file: str
-    first_row: int
-    load: Callable[[list[str]], Any]
-    resident: bool = False
-    stored: bool = True
-
-
-def load_unit(unit: Unit, columns: list[str]) -> Any:
-    """Return the given columns of a unit as a table."""
-    if not unit.stored:
-        return unit.load(columns)
-    failure: OSError | None = None
-    what = f"its row group of {unit.n_rows} rows from row {unit.first_row} on is damaged"
-    with decoding(f"{unit.file} cannot be read: {what}", ". Write the file again."):
-        try:
-            table = unit.load(columns)
-            table.validate()
-            if table.num_rows != unit.n_rows:
-                raise ValueError(f"it holds {table.num_rows} rows")
-            return table
-        except OSError as error:
-            failure = error
-    if isinstance(failure, FileNotFoundError):
-        raise FileNotFoundError(f"{unit.file} was removed after it was opened.") from failure
-    raise OSError(
-        f"{unit.file} could not be read from row {unit.first_row} on: {failure}. The file itself "
-        "may be intact: check the storage and the network, and try again."
-    ) from failure
-
-
-def intact_column(table: Any, name: str) -> Any:
-    """Return a column, or raise where its text lies elsewhere than its file says.
-
-    ``load_unit`` does not look at each value; to compute with text that is not there may end the
-    process.
-    """
-    column = table.column(name)
-    column.validate(full=True)
-    return column
-
-
-def table_units(table: Any, name: str) -> list[Unit]:
-    """Return the units of a table in memory, of bounded length: their text is read at once."""
-    return [
-        Unit(stop - start, name, start, table.slice(start, stop - start).select, resident=True)
-        for start, stop in block_spans((0, table.num_rows), TABLE_UNIT_ROWS)
-    ] or [Unit(0, name, 0, table.select, resident=True)]
-
-
-def cut_out(unit: Unit, columns: list[str], rows: Span) -> Unit:
-    """Return some rows of a resident unit as a unit that holds no others and maps no file."""
-    import pyarrow as pa
-
-    table = load_unit(unit, columns)
-    texts = [name for name in columns if is_arrow_text(table.schema.field(name).type)]
-    with decoding(f"{unit.file} cannot be read: it is damaged"):
-        for name in texts:
-            intact_column(table, name)
-    table = table.slice(rows[0], rows[1] - rows[0])
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:  # a slice is cut to its rows here
-        writer.write_table(table)
-    table = pa.ipc.open_stream(sink.getvalue()).read_all()
-    return Unit(len(table), unit.file, unit.first_row + rows[0], table.select, resident=True)
 
 
 class ArrowSource(DataSource):
@@ -197,7 +109,7 @@ class ArrowSource(DataSource):
         self.dtype = np.dtype(np.float32 if kinds == {"float"} else np.float64)
         self._known: tuple[ColumnType, ...] | None = None
         self._words: dict[int, Words] = {}  # of the units that were read
-        largest = max((unit.n_rows for unit in units if not unit.resident), default=0)
+        largest = max((unit.rows_at_once for unit in units if not unit.resident), default=0)
         row_bytes = self.dtype.itemsize * self.n_features + 8 * self.has_weights
         texts = [name for name in self.names if is_arrow_text(schema.field(name).type)]
         row_bytes += TEXT_CELL_BYTES * len(texts)
@@ -219,9 +131,10 @@ class ArrowSource(DataSource):
         if not is_arrow_text(self._schema.field(name).type):
             return infer_type(arrow_column(self._schema.empty_table().column(name)))
         evidence = WordEvidence()
-        for unit in self._units:
+        pieces = (piece for unit in self._units for piece in load_pieces(unit, [name]))
+        for piece in pieces:
             with self._decoding(name):
-                column = arrow_column(intact_column(load_unit(unit, [name]), name))
+                column = arrow_column(intact_column(piece, name))
             if column.kind == CATEGORY:  # a dictionary
                 return ColumnType(CATEGORY)
             evidence.add(column.words)
@@ -282,24 +195,31 @@ class ArrowSource(DataSource):
         import pyarrow as pa
 
         columns = self._columns()
-        loaded, begin, end = None, 0, 0  # the current unit, and the rows that it covers
+        loaded: Any = None  # the current piece
+        begin = end = 0  # the rows that it covers
+        pieces: Iterator[Any] = iter(())
         units = iter(self._units)
         for first, last in spans:
             start, stop = first + self._skipped, last + self._skipped
-            slices = []
+            slices: list[Any] = []
             while start < stop:
                 while end <= start:
-                    unit = next(units)
-                    begin, end = end, end + unit.n_rows
-                    loaded = None  # free one unit before the next is decoded
+                    loaded = None  # free one piece before the next is decoded
                     release_unused()
-                    loaded = self._load(unit, columns) if end > start else None
+                    loaded = next(pieces, None)
+                    begin = end
+                    if loaded is not None:
+                        end += loaded.num_rows
+                    elif end + (unit := next(units)).n_rows > start:
+                        pieces = self._load(unit, columns)
+                    else:
+                        end += unit.n_rows
                 assert loaded is not None
                 upto = min(stop, end)
                 slices.append(loaded.slice(start - begin, upto - start))
                 start = upto
             yield pa.concat_tables(slices)
-        del loaded
+        del loaded, pieces
         release_unused()
 
     def rows(self, part: Any) -> FloatArray:
@@ -313,11 +233,17 @@ class ArrowSource(DataSource):
         """Return the words of all levels that were read so far."""
         return dict(self._words)
 
-    def _load(self, unit: Unit, columns: list[str]) -> Any:
-        """Load a unit; columns that are not plain numbers are read, once for all its parts."""
+    def _load(self, unit: Unit, columns: list[str]) -> Iterator[Any]:
+        """Yield the pieces of a unit, as they are read."""
+        pieces = load_pieces(unit, columns)
+        while (piece := next(pieces, None)) is not None:
+            yield self._read(piece)
+            del piece  # before the next one is decoded
+
+    def _read(self, table: Any) -> Any:
+        """Return a table whose columns that are not plain numbers are read, for all its parts."""
         import pyarrow as pa
 
-        table = load_unit(unit, columns)
         for j, column in enumerate(self.types or ()):
             if column == PLAIN_NUMBER:
                 continue
@@ -337,7 +263,8 @@ class ArrowSource(DataSource):
         try:
             return column_values(found, column)
         except UnreadableWordError as error:
-            remedy = "Convert the column" if isinstance(error, AmbiguousWordError) else "Correct it"
+            ambiguous = isinstance(error, AmbiguousWordError)
+            remedy = ambiguity_remedy(repr(name)) if ambiguous else "Correct it"
             raise ValueError(
                 f"Column {name!r} of {self.origin} holds {error}. {remedy}, or pass "
                 f"columns={{{name!r}: 'category'}} to read it as words."

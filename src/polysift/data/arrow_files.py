@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from polysift.data.arrow import ArrowSource, Unit, intact_column, load_pyarrow, table_units
+from polysift.data.arrow import ArrowSource, load_pyarrow
+from polysift.data.arrow_units import Unit, intact_column, table_units
 from polysift.data.checks import decoding
 from polysift.data.columns import resolve_names, resolve_types
 from polysift.data.formats import OpenOptions
@@ -93,15 +93,30 @@ def _batch_loader(reader: Any, i: int) -> Callable[[list[str]], Any]:
     return load
 
 
-def _load_without(
-    load: Callable[[list[str]], Any],
-    missing: tuple[str, ...],
-    features: tuple[str, ...],
-    columns: list[str],
-) -> Any:
-    """Load columns of a unit; words of features that stand for missing values become null."""
+@dataclass(frozen=True)
+class _WithoutWords:
+    """Loads columns of a unit; words of features that stand for missing values become null."""
+
+    unit: Unit
+    missing: tuple[str, ...]
+    features: tuple[str, ...]
+
+    def load(self, columns: list[str]) -> Any:
+        return _without(self.unit.load(columns), self.missing, self.features)
+
+    def load_pieces(self, columns: list[str]) -> Iterator[Any]:
+        assert self.unit.load_pieces is not None
+        for piece in self.unit.load_pieces(columns):
+            yield _without(piece, self.missing, self.features)
+
+    def loading(self) -> Unit:
+        pieces = None if self.unit.load_pieces is None else self.load_pieces
+        return replace(self.unit, load=self.load, load_pieces=pieces)
+
+
+def _without(table: Any, missing: tuple[str, ...], features: tuple[str, ...]) -> Any:
     pa = load_pyarrow("compute")
-    table, absent = load(columns), pa.array(missing, pa.string())
+    absent = pa.array(missing, pa.string())
     for position, name in enumerate(table.column_names):
         if name not in features or not is_arrow_text(table.schema.types[position]):
             continue
@@ -122,10 +137,7 @@ def arrow_source(units: list[Unit], schema: Any, options: OpenOptions) -> DataSo
         indexes = [name for name in features if PANDAS_INDEX.fullmatch(name)]
     kept = [name for name in features if name not in indexes] or features
     if options.missing:
-        units = [
-            replace(unit, load=partial(_load_without, unit.load, options.missing, tuple(kept)))
-            for unit in units
-        ]
+        units = [_WithoutWords(unit, options.missing, tuple(kept)).loading() for unit in units]
     source = ArrowSource(units, schema, kept, target, weight)
     source.indexes = tuple(indexes)
     return source.retyped(resolve_types(options.types, names, kept, where))

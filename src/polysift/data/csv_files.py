@@ -25,7 +25,12 @@ from polysift.data.packing import open_arrow_stream
 from polysift.data.source import DataSource
 from polysift.data.text import ParsedText, TextLabels, reading, temporary_folder
 from polysift.data.text_columns import TextColumn, TextColumns, UnreadableCellError
-from polysift.data.words import AmbiguousWordError, ListedWordError, reading_notes
+from polysift.data.words import (
+    AmbiguousWordError,
+    ListedWordError,
+    ambiguity_remedy,
+    reading_notes,
+)
 from polysift.data.written_numbers import is_plain_number
 from polysift.runtime.outputs import TemporaryFolder
 from polysift.runtime.types import FloatArray
@@ -301,7 +306,7 @@ def _read_block(table: CsvTable, plan: _CsvPlan, batch: Any, first_row: int) -> 
         key = table.key(plan.features[error.column])
         advice = "Correct it, or leave it empty"
         if isinstance(error.error, AmbiguousWordError):
-            advice = "Convert the column first"
+            advice = ambiguity_remedy(key)
         if isinstance(error.error, ListedWordError):
             advice = f"Pass columns={{{key}: 'number'}} to read it as a number"
         raise ValueError(

@@ -25,7 +25,14 @@ from polysift.runtime.types import FloatArray
 NUMBER, CATEGORY, DATE, DROP = "number", "category", "date", "drop"
 
 KINDS = (NUMBER, CATEGORY, DATE, DROP)
-"""The kinds that a user may ask for."""
+"""The kinds of columns."""
+
+WRITTEN_KINDS = {"decimal comma": "comma ?", "thousands comma": "thousands ?"}
+"""What a user may ask for, too: numbers in text whose commas have this meaning, and how these are
+read (``data.written_numbers``), with any unit."""
+
+ASKED_KINDS = (*KINDS, *WRITTEN_KINDS)
+"""All that a user may ask for."""
 
 MISSING_WORDS = frozenset(
     ("", "#N/A", "-NaN", "-nan", "N/A", "NA", "NULL", "NaN", "n/a", "nan", "null", "<NA>", "?", "-")
@@ -73,12 +80,19 @@ def check_kinds(columns: Any, name: str = "columns") -> dict[str | int, str]:
             f"{name} must map columns to kinds, such as {{'zip': 'category'}}; got {columns!r}."
         )
     for column, kind in columns.items():
-        if kind not in KINDS:
+        if kind not in ASKED_KINDS:
             raise ValueError(
                 f"{name} gives {kind!r} for column {column!r}; the kinds are "
-                f"{', '.join(map(repr, KINDS))}."
+                f"{', '.join(map(repr, ASKED_KINDS))}."
             )
     return dict(columns)
+
+
+def asked_type(kind: str) -> ColumnType:
+    """Return the type of a column of a kind that a user asks for."""
+    if kind in WRITTEN_KINDS:
+        return ColumnType(NUMBER, True, WRITTEN_KINDS[kind])
+    return ColumnType(kind, True)
 
 
 def asked_kinds(

@@ -11,6 +11,7 @@ result.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 from typing import Any
@@ -69,17 +70,32 @@ def label_part(labels: np.ndarray[Any, Any], weights: FloatArray | None) -> Labe
     try:
         distinct, codes = np.unique(labels, return_inverse=True)
     except TypeError:
-        kinds = sorted({type(label).__name__ for label in labels})
-        raise ValueError(
-            f"y mixes labels of different types ({', '.join(kinds)}), which have no order. "
-            "Convert them to one type, for example to text."
-        ) from None
+        raise ValueError(_mixed_types(labels)) from None
     totals = np.bincount(codes, weights, len(distinct)).astype(float)
     present, whole = len(labels), True
     if weights is not None:
         present = int(np.count_nonzero(weights))
         whole = bool(np.all((weights == np.rint(weights)) & (weights <= MAX_MULTIPLICITY)))
     return LabelPart(distinct, totals, codes.astype(np.int32), weights, (), present, whole)
+
+
+def union_of_labels(parts: Sequence[np.ndarray[Any, Any]]) -> np.ndarray[Any, Any]:
+    """Return the distinct labels of several parts, ascending."""
+    if all(np.array_equal(part, parts[0]) for part in parts[1:]):
+        return parts[0]
+    joined = np.concatenate(parts)
+    try:
+        return np.unique(joined)
+    except TypeError:
+        raise ValueError(_mixed_types(joined)) from None
+
+
+def _mixed_types(labels: np.ndarray[Any, Any]) -> str:
+    kinds = sorted({type(label).__name__ for label in labels})
+    return (
+        f"y mixes labels of different types ({', '.join(kinds)}), which have no order. "
+        "Convert them to one type, for example to text."
+    )
 
 
 @dataclass(frozen=True)
@@ -142,7 +158,7 @@ def find_encoding(
     Where the rows are a batch of more, ``classes`` are those of all, sorted; weights then count as
     they are, since their mean over all rows is not known.
     """
-    labels = np.unique(np.concatenate([part.distinct for part in parts]))
+    labels = union_of_labels([part.distinct for part in parts])
     if labels.dtype.kind == "f" and not np.equal(labels, np.round(labels)).all():
         raise ValueError(
             f"{target} holds continuous values such as {labels[labels != np.round(labels)][0]}; "

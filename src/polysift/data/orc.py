@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from polysift.data.arrow import Unit, load_pyarrow
+from polysift.data.arrow import load_pyarrow
 from polysift.data.arrow_files import joined_source
+from polysift.data.arrow_units import Unit
 from polysift.data.checks import decoding
 from polysift.data.formats import OpenOptions
 from polysift.data.locations import FoundFiles

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from polysift.data.arrow import Unit, load_pyarrow
+from polysift.data.arrow import load_pyarrow
 from polysift.data.arrow_files import columns_of_schema, joined_source
+from polysift.data.arrow_units import PIECE_ROWS, Unit
 from polysift.data.checks import decoding
 from polysift.data.formats import OpenOptions
 from polysift.data.locations import FoundFiles
 from polysift.data.source import DataSource
 from polysift.runtime.outputs import CHUNK_BYTES
+
+BUFFER_BYTES = 2**18
+"""What is read at once of a column of a row group that is decoded in pieces."""
 
 CONCURRENT_REQUESTS = 16
 """How many files in storage are opened at once, since each takes some round trips."""
@@ -61,7 +67,10 @@ def _row_groups(fragment: Any, name: str) -> list[Unit]:
     units, first = [], 0
     for group in fragment.row_groups:
         load = partial(_load_row_group, fragment, group.id)
-        units.append(Unit(group.num_rows, name, first, load))
+        unit = Unit(group.num_rows, name, first, load)
+        if group.num_rows > PIECE_ROWS:
+            unit = replace(unit, load_pieces=partial(_row_group_pieces, fragment, group.id))
+        units.append(unit)
         first += group.num_rows
     return units
 
@@ -88,6 +97,38 @@ def _load_row_group(file: Any, number: int, columns: list[str]) -> Any:
         return table()
     except OSError as error:
         raise pa.ArrowInvalid(str(error).strip()) from error
+
+
+def _row_group_pieces(file: Any, number: int, columns: list[str]) -> Iterator[Any]:
+    """Yield a row group as tables of some rows; what is raised is as in ``_load_row_group``."""
+    import pyarrow as pa
+
+    done = 0
+    for again in (False, True):
+        pieces = enumerate(_pieces(file, number, columns))
+        try:
+            for at, piece in pieces:
+                if at == done:
+                    done += 1
+                    yield piece
+            return
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            if not _is_delivered(file):
+                raise
+            if again:
+                raise pa.ArrowInvalid(str(error).strip()) from error
+
+
+def _pieces(file: Any, number: int, columns: list[str]) -> Iterator[Any]:
+    pa = load_pyarrow("parquet")
+    with (
+        file.filesystem.open_input_file(file.path) as stored,
+        pa.parquet.ParquetFile(stored, metadata=file.metadata, buffer_size=BUFFER_BYTES) as reader,
+    ):
+        for batch in reader.iter_batches(PIECE_ROWS, row_groups=[number], columns=columns):
+            yield pa.Table.from_batches([batch]).select(columns)
 
 
 def _is_delivered(file: Any) -> bool:

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from polysift.data.arrow import load_pyarrow, table_units
+from polysift.data.arrow import load_pyarrow
 from polysift.data.arrow_files import arrow_source
+from polysift.data.arrow_units import table_units
 from polysift.data.columns import Column, Roles, resolve_types
 from polysift.data.databases import is_database, open_database
 from polysift.data.formats import FORMATS, PARQUET, OpenOptions, format_by_ending
 from polysift.data.inputs import is_ray_dataset
-from polysift.data.kinds import DROP, ColumnType, check_kinds
+from polysift.data.kinds import DROP, asked_type, check_kinds
 from polysift.data.locations import FoundFiles, find, is_remote, local_path, public_name
 from polysift.data.packing import name_inside
 from polysift.data.source import DataSource
@@ -64,7 +65,8 @@ def open_data(
     columns : sequence of str or int, or mapping of column to kind, optional
         The features; by default all columns but target and weight. A mapping says what columns
         hold, "number", "category", "date" or "drop", such as ``{"zip": "category"}``; all others
-        are features, too, and what they hold is found.
+        are features, too, and what they hold is found. "decimal comma" and "thousands comma" are
+        numbers in text such as 1,200, which may be 1.2 or 1200.
     drop : sequence of str or int, default=()
         Instead of columns: the columns that are not features, such as a key.
     format : {"parquet", "csv", "libsvm", "npy", "npz", "arrow", "orc", "jsonl", "xlsx"}, optional
@@ -106,7 +108,7 @@ def open_data(
         raise ValueError(f"missing must be a list of words; got {missing!r}. Pass [{missing!r}].")
     options = OpenOptions(
         Roles(target, weight, columns, drop),
-        {column: ColumnType(kind, True) for column, kind in kinds.items() if kind != DROP},
+        {column: asked_type(kind) for column, kind in kinds.items() if kind != DROP},
         header=header,
         delimiter=delimiter,
         column_types=column_types,

@@ -20,9 +20,10 @@ from polysift.data.kinds import (
     PLAIN_NUMBER,
     ColumnType,
     Words,
+    asked_type,
     levels_of_numbers,
 )
-from polysift.runtime.parallel import Span, shard_spans
+from polysift.runtime.parallel import Span, block_spans, shard_spans
 from polysift.runtime.types import Block, FloatArray, IntArray
 
 NOUNS = {"number": "numbers", "category": "text", "date": "dates"}
@@ -34,6 +35,13 @@ COPIED_ATTRIBUTES = (
     *("origin", "disk", "unit_bytes", "first_unit", "first_row", "types", "notes"),
 )
 """What a source that wraps another one takes over from it."""
+
+
+CHECKED_VALUES = 2**20
+"""Values of an array that are looked at at once."""
+
+MAX_SKETCHED_COLUMNS = 256
+"""The most columns of numbers in files whose distribution is learned in case values are missing."""
 
 
 class DataSource(ABC):
@@ -142,7 +150,7 @@ class DataSource(ABC):
 
     def asked(self, kinds: Mapping[int, str]) -> DataSource:
         """Return this source with the kinds that a user asks for, by the number of the column."""
-        return self.retyped({column: ColumnType(kind, True) for column, kind in kinds.items()})
+        return self.retyped({column: asked_type(kind) for column, kind in kinds.items()})
 
     def retyped(self, changes: Mapping[int, ColumnType]) -> DataSource:
         """Return this source with other types of some columns, by the number of the column."""
@@ -160,6 +168,14 @@ class DataSource(ABC):
         if all(column.kind == "number" for column in types):
             return self
         raise ValueError("The columns of this source are numbers, and cannot be anything else.")
+
+    def may_lack_values(self) -> bool:
+        """Return whether to expect missing values in the rows, before they are read.
+
+        Rows in memory are looked at. Of others it may be, and a survey prepares for it, unless they
+        are very wide: that takes memory for each column.
+        """
+        return not self.sparse and self.n_features <= MAX_SKETCHED_COLUMNS
 
     def widen(self, n_features: int) -> DataSource:
         """Return this source with ``n_features`` features, where the missing ones are known.
@@ -252,6 +268,7 @@ class ArraySource(DataSource):
         self.types, self.notes = None if types is None else tuple(types), tuple(notes)
         self._words, self._files = dict(words or {}), tuple(files)
         self._as_levels: tuple[int, ...] = ()  # numbers in X that are categories
+        self._lacking: bool | None = None  # whether values are missing, once it was looked at
         self._X, self._y, self._weights, self._take, self._owner = X, y, sample_weight, take, owner
 
     def stream(self, spans: Iterable[Span]) -> Iterator[Span]:
@@ -312,6 +329,19 @@ class ArraySource(DataSource):
 
     def _key(self, column: int) -> str:
         return str(column) if self.names is None else repr(self.names[column])
+
+    def may_lack_values(self) -> bool:
+        """Return whether values are missing, if the rows are in memory."""
+        if isinstance(self._X, np.memmap):
+            return super().may_lack_values()
+        if self._lacking is None:
+            spans = block_spans((0, self.n_rows), max(CHECKED_VALUES // self.n_features, 1))
+            self._lacking = bool(
+                isinstance(self._X, np.ndarray)
+                and self._X.dtype.kind == "f"
+                and any(np.isnan(self._X[lo:hi]).any() for lo, hi in spans)
+            )
+        return self._lacking
 
     def labels(self, part: Span) -> np.ndarray[Any, Any]:
         """Return the labels of a span."""

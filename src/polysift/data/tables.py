@@ -20,15 +20,23 @@ from polysift.data.kinds import (
     DATE,
     DROP,
     NUMBER,
+    WRITTEN_KINDS,
     ColumnType,
     Words,
     asked_kinds,
+    asked_type,
     levels_of,
     levels_of_numbers,
     plain_word,
     word_of,
 )
-from polysift.data.words import UnreadableWordError, infer_words, read_words
+from polysift.data.words import (
+    AmbiguousWordError,
+    UnreadableWordError,
+    ambiguity_remedy,
+    infer_words,
+    read_words,
+)
 from polysift.runtime.types import FloatArray, IntArray
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -129,6 +137,7 @@ def read_table(
     types: list[ColumnType] = []
     words: dict[int, Words] = {}
     unusable: list[str] = []
+    ambiguous: str | None = None  # a column that can be read in two ways
     for j, column in enumerate(columns):
         wanted = infer_type(column) if known is None else _with_reading(known[j], column)
         if j in chosen:
@@ -139,6 +148,8 @@ def read_table(
             X[:, j], found = column_values(column, wanted)
         except UnreadableWordError as error:
             unusable.append(_at(label, column, error))
+            if isinstance(error, AmbiguousWordError):
+                ambiguous = ambiguous or label.removeprefix("column ")
             continue
         except UnusableColumnError as error:
             unusable.append(f"{label} {error}")
@@ -147,6 +158,8 @@ def read_table(
             words[j] = found
     if unusable:
         advice = " Correct or convert such values, or pass columns={...: 'category'} to read words."
+        if ambiguous is not None:
+            advice = f" {ambiguity_remedy(ambiguous)}.{advice}"
         raise UnusableColumnError(
             f"X cannot be read: {'; '.join(unusable)}.{advice if known is None else ''}"
         )
@@ -154,6 +167,8 @@ def read_table(
 
 
 def _asked_type(kind: str, found: ColumnType) -> ColumnType:
+    if kind in WRITTEN_KINDS:
+        return asked_type(kind)
     reading = found.reading if found.kind == kind else ""
     return replace(found, kind=kind, asked=True, reading=reading)
 

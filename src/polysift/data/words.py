@@ -77,6 +77,14 @@ class AmbiguousWordError(UnreadableWordError):
         )
 
 
+def ambiguity_remedy(key: str) -> str:
+    """Return what to do about a column, by its name or position, that can be read in two ways."""
+    return (
+        f"Pass columns={{{key}: 'thousands comma'}} or columns={{{key}: 'decimal comma'}} to say "
+        "which"
+    )
+
+
 class ListedWordError(UnreadableWordError):
     """A word that is a number or several, in a file in which commas separate fields."""
 

@@ -20,10 +20,16 @@ LISTED = "listed"
 
 CURRENCIES = ("$", "€", "£", "¥", "EUR", "USD", "GBP", "JPY", "CHF")
 
-NUMBER_READINGS = tuple(
-    f"{style} {unit}".rstrip()
-    for style in (POINT, THOUSANDS, COMMA)
-    for unit in ("", *CURRENCIES, "%")
+ANY_UNIT = "?"
+"""Stands for any unit, in a column whose style a user has chosen."""
+
+NUMBER_READINGS = (
+    *(
+        f"{style} {unit}".rstrip()
+        for style in (POINT, THOUSANDS, COMMA)
+        for unit in ("", *CURRENCIES, "%")
+    ),
+    *(f"{style} {ANY_UNIT}" for style in (THOUSANDS, COMMA)),
 )
 """All readings of numbers."""
 
@@ -75,7 +81,9 @@ def written_number(word: str, reading: str) -> float | None:
     """
     style, _, unit = reading.partition(" ")
     parts = _parts(word)
-    if parts is None or parts[2] not in ("", unit) or not DIGITS[style].fullmatch(parts[1]):
+    if parts is None or not DIGITS[style].fullmatch(parts[1]):
+        return None
+    if parts[2] not in ("", unit) and unit != ANY_UNIT:
         return None
     sign, digits, _ = parts
     if style == COMMA:
@@ -105,7 +113,7 @@ def has_comma(word: str) -> bool:
 def shown_reading(reading: str) -> str:
     """Return how numbers are read, in the words of a message."""
     style, _, unit = reading.partition(" ")
-    if not unit:
+    if unit in ("", ANY_UNIT):
         return SHOWN_STYLES[style]
     join = "with" if style == POINT else "and"
     return f"{SHOWN_STYLES[style]} {join} the sign {unit}"

@@ -36,12 +36,9 @@ def free_memory() -> int:
     """Return the bytes that this process may still allocate, within its container's limit."""
     free = _available()
     for folder in _control_groups():
-        for limit, used in (
-            ("memory.max", "memory.current"),
-            ("memory.limit_in_bytes", "memory.usage_in_bytes"),
-        ):
+        for names in (("max", "current"), ("limit_in_bytes", "usage_in_bytes")):
             try:
-                allowed, in_use = (int(_read(f"{folder}/{name}")) for name in (limit, used))
+                allowed, in_use = (int(_read(f"{folder}/memory.{name}")) for name in names)
             except (OSError, ValueError):  # no such file, or "max"
                 continue
             free = min(free, allowed - in_use)
@@ -152,6 +149,8 @@ class Shape:
         Whether a calibrator is learned from the scores of all rows.
     decoded_once : bool
         Whether only the survey decodes units, and stores the rows for later passes.
+    level_bytes : int
+        The bytes per row of the levels of categories that the survey collects for folds.
     """
 
     rows: int
@@ -170,6 +169,7 @@ class Shape:
     sparse: bool = False
     calibrated: bool = False
     decoded_once: bool = False
+    level_bytes: int = 0
 
     @classmethod
     def of(
@@ -317,7 +317,7 @@ def _square_bytes(shape: Shape) -> int:
 def _survey_bytes(shape: Shape, execution: Execution, waiting: int) -> int:
     """Return what the survey holds: labels, candidate centers, blocks of rows, sketches."""
     d = shape.features
-    survey = 4 * shape.rows + waiting * 8 * shape.centers * d
+    survey = (4 + shape.level_bytes) * shape.rows + waiting * 8 * shape.centers * d
     survey += 16 * shape.rows * (shape.weighted + shape.calibrated)  # weights, hashes, twice
     survey += execution.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
     if shape.quantiles:

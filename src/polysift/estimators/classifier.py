@@ -196,7 +196,8 @@ class FPCClassifier(
         same minimum. "auto" takes the faster one, as estimated from the shape of the data.
     columns : mapping of column to {"number", "category", "date", "drop"}, default=None
         The kinds of columns that are not found as wished, by name (or position, where columns have
-        no names): ``{"zip": "category", "id": "drop"}``. See ``column_kinds_``.
+        no names): ``{"zip": "category", "id": "drop"}``. See ``column_kinds_``. "decimal comma" and
+        "thousands comma" say what 1,200 in text means.
     max_levels : int, default=100
         The most levels of a category that have a coordinate each. For more of them the labels
         stand, learned from other rows (cross-fitted) and smoothed.

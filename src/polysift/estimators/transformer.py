@@ -22,7 +22,7 @@ from polysift.features.feature_map import (
 from polysift.features.survey import Survey, survey
 from polysift.runtime.parallel import Pool, single_threaded_blas, usable_jobs
 from polysift.runtime.parameters import check_n_jobs, check_seed
-from polysift.training.preparation import columns_of
+from polysift.training.preparation import as_table, columns_of
 
 
 class PolynomialKernelMap(
@@ -137,7 +137,8 @@ class PolynomialKernelMap(
                 asked = replace(spec, table=table).questions(source.n_features, labels=False)
                 return survey(source, asked, pool)
 
-            known = columns_of(source, spec, surveyed(spec.table), lambda: surveyed(True))
+            found = surveyed(as_table(source, spec))
+            known = columns_of(source, spec, found, lambda: surveyed(True))
         spec = replace(spec, table=known.table)
         learned = build_feature_map(spec, known.found, source.dtype).fitted()
         self.centers_ = learned.centers

@@ -68,9 +68,8 @@ class Candidates:
         return np.asarray(dense, dtype=float)
 
 
-def find_candidates(block: Block, first_row: int, scheme: str, n: int, seed: int) -> Candidates:
+def find_candidates(block: Block, hashes: Words, first_row: int, scheme: str, n: int) -> Candidates:
     """Return the candidates of a block whose first row is number ``first_row`` of the data."""
-    hashes = hash_rows(block, seed)
     keys = hashes
     if scheme == "first":
         keys = np.arange(first_row, first_row + block.shape[0], dtype=np.uint64)

@@ -56,9 +56,9 @@ class TableColumns:
         Whether weights are multiplicities.
     max_levels : int
         The most levels of a category with a coordinate for each.
-    encoded : dict of int to (LevelCounts, int)
-        The levels of encoded categories by fold and class, and the number of folds; empty where
-        there are no labels.
+    encoded : dict of int to ndarray of shape (folds, L, K)
+        The weights of the levels of encoded categories by fold and class; empty where there are no
+        labels.
     """
 
     types: tuple[ColumnType, ...]
@@ -69,7 +69,7 @@ class TableColumns:
     plain: bool
     whole: bool
     max_levels: int
-    encoded: Mapping[int, tuple[LevelCounts, int]] = field(default_factory=dict)
+    encoded: Mapping[int, FloatArray] = field(default_factory=dict)
 
     @property
     def used(self) -> list[int]:
@@ -77,9 +77,14 @@ class TableColumns:
         return [j for j, kind in enumerate(self.kinds) if kind not in LEFT_OUT]
 
     @property
+    def written(self) -> bool:
+        """Whether numbers in use are read from text, in a way that a model must know."""
+        return any(self.types[j].reading for j in self.used)
+
+    @property
     def all_plain(self) -> bool:
-        """Whether all columns are numbers, none of them missing or left out."""
-        return self.plain and len(self.used) == len(self.kinds)
+        """Whether all columns are numbers as they are, none of them missing or left out."""
+        return self.plain and len(self.used) == len(self.kinds) and not self.written
 
     @property
     def to_encode(self) -> tuple[int, ...]:
@@ -212,14 +217,14 @@ def column_facts(columns: TableColumns, levels: Mapping[int, LevelCounts]) -> li
         fact = {"column": j, "kind": kind, "missing": float(missing)}
         if j in levels:
             found = levels[j]
-            weights = found.weights.sum(axis=1)
-            order = np.argsort(-weights, kind="stable")[:SHOWN_LEVELS]
-            shares = weights[order] / max(float(weights.sum()), 1e-300)
+            order = np.argsort(-found.weights, kind="stable")[:SHOWN_LEVELS]
+            shares = found.weights[order] / max(float(found.weights.sum()), 1e-300)
             fact["levels"] = round(found.distinct)
+            words = found.words
             fact["frequent"] = [
-                [found.words[i], share]
+                [words[i], share]
                 for i, share in zip(order.tolist(), shares.tolist(), strict=True)
-                if found.words
+                if words
             ]
         facts.append(fact)
     return facts

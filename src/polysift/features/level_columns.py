@@ -104,15 +104,17 @@ class LevelColumn:
     def words_to_onnx(self, graph: OnnxGraph, words: str) -> str:
         """Add the nodes that read words as rows of the table, float64; NaN for a missing word.
 
-        A truth value has a key for each of its spellings. White space around a missing word, which
-        ``data.kinds.is_missing`` takes off, has none.
+        A truth value has a key for each of its spellings, and a missing word one for up to two
+        blanks on either side: ONNX cannot take off white space, as ``data.kinds.is_missing`` does.
         """
         if self.buckets:
             raise ValueError(
                 f"Column {self.column} cannot be exported: its levels are hashed, and ONNX has no "
                 "such hash. Fit a classifier, whose labels stand for the levels."
             )
-        rows = dict.fromkeys(sorted(MISSING_WORDS), np.nan)
+        blanks = [" " * count for count in range(3)]
+        padded = (f"{a}{word}{b}" for word in sorted(MISSING_WORDS) for a in blanks for b in blanks)
+        rows = dict.fromkeys(padded, np.nan)
         for word, code in zip(self.words, self.codes.tolist(), strict=True):
             rows |= dict.fromkeys(spellings(word), float(code))
         found = graph.op(
@@ -197,12 +199,12 @@ def one_hot_column(column: int, found: LevelCounts, whole: bool, scale: float) -
     if np.count_nonzero(rare) > 1:
         codes = np.cumsum(~rare) - 1
         codes[rare] = int(codes.max()) + 1
-    weights = np.bincount(codes, found.weights.sum(axis=1))
+    weights = np.bincount(codes, found.weights)
     p = weights / weights.sum()
     spread = 1.0 - float(p @ p)
     R = len(p)
     if R < 2 or spread <= 0.0:
-        return LevelColumn(column, found.levels, list(found.words), codes, np.zeros((R + 1, 0)))
+        return LevelColumn(column, found.levels, found.words, codes, np.zeros((R + 1, 0)))
     Z = (np.eye(R) - p) / np.sqrt(spread)
     if R == 2:  # the same inner products in one coordinate
         Z = np.array([[p[1]], [-p[0]]]) / np.sqrt(p[0] * p[1])
@@ -210,13 +212,13 @@ def one_hot_column(column: int, found: LevelCounts, whole: bool, scale: float) -
     Z *= np.sqrt(np.minimum(1.0, MAX_SELF_KERNEL / np.maximum(own, 1e-300)))[:, np.newaxis]
     table = np.zeros((R + 1, Z.shape[1]))
     table[:-1] = scale * Z
-    return LevelColumn(column, found.levels, list(found.words), codes, table)
+    return LevelColumn(column, found.levels, found.words, codes, table)
 
 
 def hashed_column(column: int, found: LevelCounts, buckets: int, scale: float) -> LevelColumn:
     """Return one-hot coordinates of the levels modulo a number, for want of labels."""
     codes = found.levels.astype(np.int64) % buckets
-    weights = np.bincount(codes, found.weights.sum(axis=1), buckets)
+    weights = np.bincount(codes, found.weights, buckets)
     p = weights / weights.sum()
     Z = (np.eye(buckets) - p) / np.sqrt(1.0 - float(p @ p))
     own = np.einsum("ij,ij->i", Z, Z)
@@ -226,7 +228,7 @@ def hashed_column(column: int, found: LevelCounts, buckets: int, scale: float) -
 
 
 def target_column(
-    column: int, found: LevelCounts, by_fold: LevelCounts, n_folds: int, scale: float
+    column: int, found: LevelCounts, sums: FloatArray, scale: float
 ) -> CrossFittedColumn:
     """Return a category whose coordinates are the shares of the classes at each level.
 
@@ -240,18 +242,12 @@ def target_column(
         The number of the column.
     found : LevelCounts
         Its levels.
-    by_fold : LevelCounts
-        The weights of classes for every level and fold, by their codes (``fold_codes``).
-    n_folds : int
-        The number of folds.
+    sums : ndarray of shape (folds, L, K)
+        The weights of its levels by fold and class.
     scale : float
         What multiplies the coordinates.
     """
     levels, L = found.levels, len(found.levels)
-    flat = np.zeros((n_folds * L, by_fold.weights.shape[1]))
-    known = by_fold.levels <= FIRST_CODE
-    flat[(FIRST_CODE - by_fold.levels[known]).astype(np.int64)] = by_fold.weights[known]
-    sums = flat.reshape(n_folds, L, -1)
     total = sums.sum(axis=0)
     prior = total.sum(axis=0) / total.sum()
     smoothing = _smoothing(total, prior)
@@ -274,7 +270,7 @@ def target_column(
         return factor * np.clip(z, -np.sqrt(MAX_SELF_KERNEL), np.sqrt(MAX_SELF_KERNEL))
 
     zero = np.zeros((1, K))
-    words = list(found.words)
+    words = found.words
     end = LevelColumn(
         column, levels, words, np.arange(L), np.concatenate([coordinates(plain), zero])
     )

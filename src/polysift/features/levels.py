@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from polysift.data.kinds import MAX_COUNTED_LEVELS, Words
+from polysift.data.kinds import MAX_COUNTED_LEVELS, Words, kept_words
 from polysift.features.centers import mix
 from polysift.runtime.types import BoolArray, FloatArray, IntArray
 
@@ -26,9 +26,6 @@ MAX_ROW_NUMBER_GAP = 50.0
 
 LEVELS_IN_HASH = 2.0**53
 
-MAX_RANGE_PER_VALUE = 8.0
-"""Values are counted without sorting where their range is at most so many times their number."""
-
 
 @dataclass(frozen=True)
 class LevelCounts:
@@ -38,12 +35,12 @@ class LevelCounts:
     ----------
     levels : ndarray of shape (L,)
         The levels.
-    weights : ndarray of shape (L, K)
-        The weight of the rows of each; K is 1, or the number of classes by which they are counted.
+    weights : ndarray of shape (L,)
+        The weight of the rows of each.
     rows : ndarray of shape (L,)
         The number of rows of each.
-    words : tuple of str
-        The words of the levels; empty where they are not asked for.
+    named : mapping of float to str, or None
+        The words of these levels, and perhaps of others; None where they are not asked for.
     complete : bool
         Whether these are all levels of the column.
     present : float
@@ -53,7 +50,7 @@ class LevelCounts:
     levels: FloatArray
     weights: FloatArray
     rows: IntArray
-    words: tuple[str, ...] = ()
+    named: Words | None = None
     complete: bool = True
     present: float = 0.0
 
@@ -64,9 +61,16 @@ class LevelCounts:
             return float(len(self.levels))
         return (len(self.levels) - 1) / (self.levels[-1] / LEVELS_IN_HASH)
 
+    @property
+    def words(self) -> list[str]:
+        """The words of the levels; empty where they are not asked for."""
+        if self.named is None:
+            return []
+        return [self.named.get(level, "") for level in self.levels.tolist()]
+
     def counts(self, whole: bool) -> FloatArray:
         """Return how often each level occurs: by weight, if weights are multiplicities."""
-        return self.weights.sum(axis=1) if whole else self.rows.astype(float)
+        return self.weights if whole else self.rows.astype(float)
 
     def unseen_share(self, whole: bool) -> float:
         """Return the share of further rows, among those with a value, whose level is none of these.
@@ -74,79 +78,48 @@ class LevelCounts:
         It is about the share of the rows whose level occurs once (Good and Turing), and of those
         whose level is beyond the cap.
         """
-        weights = self.weights.sum(axis=1)
-        known = float(weights[self.counts(whole) > 1].sum())
+        known = float(self.weights[self.counts(whole) > 1].sum())
         return max(0.0, 1.0 - known / self.present) if self.present > 0 else 0.0
 
     def merge(self, other: LevelCounts) -> LevelCounts:
         """Return the levels of both parts together."""
         joined = np.concatenate([self.levels, other.levels])
-        levels, first, at = np.unique(joined, return_index=True, return_inverse=True)
-        weights = np.zeros((len(levels), self.weights.shape[1]))
+        levels, at = np.unique(joined, return_inverse=True)
+        weights = np.zeros(len(levels))
         rows = np.zeros(len(levels), dtype=np.int64)
         for part, where in ((self, at[: len(self.levels)]), (other, at[len(self.levels) :])):
             weights[where] += part.weights
             rows[where] += part.rows
-        both = self.words + other.words
-        words = tuple(both[i] for i in first) if both else ()
+        named = self.named
+        if named is not None and other.named is not None and named is not other.named:
+            named = kept_words(named, other.named)
         complete, present = self.complete and other.complete, self.present + other.present
-        merged = LevelCounts(levels, weights, rows, words, complete, present)
-        return merged if self.weights.shape[1] > 1 else merged.capped()
+        return LevelCounts(levels, weights, rows, named, complete, present).capped()
 
     def capped(self) -> LevelCounts:
-        """Return the first levels, no more than are counted; counts by class have no cap."""
+        """Return the first levels, no more than are counted."""
         cap = MAX_COUNTED_LEVELS
         if len(self.levels) <= cap:
             return self
         first = LevelCounts(self.levels[:cap], self.weights[:cap], self.rows[:cap])
-        return replace(first, words=self.words[:cap], complete=False, present=self.present)
+        return replace(first, named=self.named, complete=False, present=self.present)
 
 
 def count_levels(
-    values: FloatArray,
-    weights: FloatArray,
-    words: Words | None = None,
-    classes: tuple[IntArray, int] | None = None,
+    values: FloatArray, weights: FloatArray, words: Words | None = None
 ) -> LevelCounts:
-    """Count the levels of a block of one column; missing values are left out.
-
-    ``words`` are the words of the levels; ``classes`` are the class of each row, and their number.
-    """
+    """Count the levels of a block of one column, which have these words; missing values are not."""
     present = ~np.isnan(values)
     w = weights[present]
     total = float(w.sum())
-    if classes is None and (w == 1.0).all():  # sorting alone is several times faster
+    if (w == 1.0).all():  # sorting alone is several times faster
         levels, rows = np.unique(values[present], return_counts=True)
-        totals = rows[:, np.newaxis].astype(float)
-        return _named(LevelCounts(levels, totals, rows, present=total).capped(), words)
-    levels, at = _distinct(values[present])
-    rows = np.bincount(at, minlength=len(levels))
-    if classes is None:
-        totals = np.bincount(at, w, len(levels))[:, np.newaxis]
-        return _named(LevelCounts(levels, totals, rows, present=total).capped(), words)
-    codes, n_classes = classes
-    flat = np.bincount(at * n_classes + codes[present], w, len(levels) * n_classes)
-    return LevelCounts(levels, flat.reshape(len(levels), n_classes), rows, present=total)
-
-
-def _distinct(values: FloatArray) -> tuple[FloatArray, IntArray]:
-    """Return distinct values, ascending, and the position of each value among them.
-
-    Whole numbers of a small range, as codes of levels and folds are, need no sorting.
-    """
-    span = values.max() - values.min() + 1.0 if len(values) else np.inf
-    if span > MAX_RANGE_PER_VALUE * len(values):
-        distinct, at = np.unique(values, return_inverse=True)
-        return distinct, at.reshape(-1)
-    offsets = (values - values.min()).astype(np.int64)
-    there = np.bincount(offsets, minlength=int(span)) > 0
-    return values.min() + np.flatnonzero(there), (np.cumsum(there) - 1)[offsets]
-
-
-def _named(counted: LevelCounts, words: Words | None) -> LevelCounts:
-    if words is None:
-        return counted
-    return replace(counted, words=tuple(words.get(v, "") for v in counted.levels.tolist()))
+        totals = rows.astype(float)
+    else:
+        levels, at = np.unique(values[present], return_inverse=True)
+        rows = np.bincount(at.reshape(-1), minlength=len(levels))
+        totals = np.bincount(at.reshape(-1), w, len(levels))
+    return LevelCounts(levels, totals, rows, words, present=total).capped()
 
 
 @dataclass(frozen=True)

@@ -105,10 +105,14 @@ class LabelledSample:
 
 def is_sampled(block: Block, share: float, seed: int) -> BoolArray:
     """Return which rows of a block are in a sample of this share of the distinct rows."""
+    return has_sampled_hash(hash_rows(block, seed), share)
+
+
+def has_sampled_hash(hashes: Words, share: float) -> BoolArray:
+    """Return which rows, by their seeded hashes, are in a sample of this share."""
     if share >= 1.0:
-        return np.ones(block.shape[0], dtype=bool)
-    keys = mix(hash_rows(block, seed))  # once more, since small hashes are those of centers
-    return _below(keys, share)
+        return np.ones(len(hashes), dtype=bool)
+    return _below(mix(hashes), share)  # mixed once more, since small hashes are those of centers
 
 
 def is_sampled_at(first_row: int, count: int, share: float, seed: int) -> BoolArray:

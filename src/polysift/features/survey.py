@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from polysift.data.checks import check_finite
 from polysift.data.kinds import CATEGORY
-from polysift.data.labels import Encoding, LabelPart, label_part
+from polysift.data.labels import LabelPart, label_part
 from polysift.data.source import DataSource
 from polysift.features.centers import Candidates, Words, find_candidates, hash_rows, mix
 from polysift.features.columns import TableColumns
@@ -26,7 +26,7 @@ from polysift.features.levels import (
     count_levels,
     find_whole_numbers,
 )
-from polysift.features.sampled_rows import SampledRows, is_sampled, is_sampled_at
+from polysift.features.sampled_rows import SampledRows, has_sampled_hash, is_sampled_at
 from polysift.features.scalers import SCALERS, needs_dense_rows, needs_sketch
 from polysift.features.statistics import (
     ColumnStatistics,
@@ -34,12 +34,19 @@ from polysift.features.statistics import (
     column_statistics,
     quantile_sketch,
 )
+from polysift.features.target_counts import (
+    RowLevels,
+    TargetCounts,
+    count_targets,
+    hashed_folds,
+    row_levels,
+)
 from polysift.features.unfolding import unfolding_of
 from polysift.runtime.checkpoints import digest
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import Pool, Span, block_spans, tree_sum
 from polysift.runtime.progress import Monitor
-from polysift.runtime.types import FloatArray, IntArray
+from polysift.runtime.types import BoolArray, FloatArray
 
 BLOCK_VALUES = 2**20
 """Values of X that are surveyed at a time."""
@@ -74,16 +81,14 @@ class Questions:
         The seed of the rows' hash.
     gather : bool
         Whether to collect each row's label and weight, or only the distinct labels.
-    by_class : tuple of int
-        The columns of categories whose levels are counted by class; then nothing else is asked.
-    encoding : Encoding or None
-        The classes by which they are counted.
-    codes, own_weights : ndarray of shape (m,) or None
-        The class and the weight of every row, where they are gathered: they need not be read again.
+    targets : bool
+        Whether to count levels by label and hashed fold (``features.target_counts``).
+    row_levels : bool
+        Whether to collect the level of each row, for folds that are dealt when labels are known.
     sampled : float
         The share of the rows that are kept with their labels (``features.sampled_rows``).
-    by_position : bool
-        Whether the position of a row decides on that, and not its content.
+    sampled_at : float
+        The share of the rows that are kept by their position, should too few of the sample differ.
     hashes : bool
         Whether to collect a hash of each row, by which the folds of a calibration are dealt.
     """
@@ -95,13 +100,21 @@ class Questions:
     n_centers: int
     seed: int
     gather: bool = True
-    by_class: tuple[int, ...] = ()
-    encoding: Encoding | None = None
-    codes: IntArray | None = None
-    own_weights: FloatArray | None = None
+    targets: bool = False
+    row_levels: bool = False
     sampled: float = 0.0
-    by_position: bool = False
+    sampled_at: float = 0.0
     hashes: bool = False
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether rows may be centers."""
+        return self.scheme in ("first", "random")
+
+    @property
+    def hashed(self) -> bool:
+        """Whether the hash of a row, with this seed, says what becomes of it."""
+        return self.by_rows or self.targets or self.row_levels or self.sampled > 0
 
 
 @dataclass
@@ -126,8 +139,12 @@ class Survey:
         Which columns may number the rows, where columns have names.
     columns : TableColumns or None
         What the columns are found to be (``features.columns``); None for the paper's kernel.
-    sample : list of SampledRows
-        Some rows with their labels.
+    sample, sample_at : list of SampledRows
+        Some rows with their labels, by their content, and by their position.
+    targets : TargetCounts or None
+        The levels by label and hashed fold.
+    row_levels : list of RowLevels
+        The levels of the rows, in their order.
     """
 
     statistics: ColumnStatistics
@@ -139,6 +156,9 @@ class Survey:
     whole: WholeNumbers | None = None
     columns: TableColumns | None = None
     sample: list[SampledRows] = field(default_factory=list)
+    sample_at: list[SampledRows] = field(default_factory=list)
+    targets: TargetCounts | None = None
+    row_levels: list[RowLevels] = field(default_factory=list)
 
     def merge(self, other: Survey, n_centers: int) -> Survey:
         """Return the survey of these rows and those of ``other``, which follow them."""
@@ -153,6 +173,9 @@ class Survey:
             {j: found.merge(other.levels[j]) for j, found in self.levels.items()},
             self.whole.merge(other.whole) if self.whole and other.whole else None,
             sample=self.sample + other.sample,
+            sample_at=self.sample_at + other.sample_at,
+            targets=self.targets.merge(other.targets) if self.targets and other.targets else None,
+            row_levels=self.row_levels + other.row_levels,
         )
 
 
@@ -175,32 +198,55 @@ def survey_shards(source: DataSource, questions: Questions, pool: Pool) -> Itera
     def visit(item: tuple[Span, Any]) -> Survey:
         span, part = item
         rows = source.rows(part)
-        if questions.by_class:
-            return _survey_classes(source, span, part, rows, questions)
         weights = checked_weights(source, span[0], source.weights(part))
+        keys = np.zeros(rows.shape[0], dtype=np.uint64)
+        if questions.hashed:
+            keys = hash_rows(rows, questions.seed)
         blocks = (
-            _survey_block(source, span[0] + lo, rows[lo:hi], _cut(weights, lo, hi), questions)
+            _survey_block(
+                source,
+                span[0] + lo,
+                rows[lo:hi],
+                _cut(weights, lo, hi),
+                keys[lo:hi],
+                questions,
+            )
             for lo, hi in block_spans((0, span[1] - span[0]), block_rows)
         )
         found = tree_sum(blocks, lambda a, b: a.merge(b, questions.n_centers))
         found.levels = _survey_levels(source, part, rows, weights)
         if questions.labels:
             labels = _survey_labels(source, span[0], part, weights, questions)
+            found.targets = _survey_targets(rows, weights, found.levels, labels, keys, questions)
+            if questions.row_levels and found.levels:
+                levels = {j: counts.levels for j, counts in found.levels.items()}
+                found.row_levels = [row_levels(rows, levels, keys)]
+            if questions.sampled:
+                chosen = has_sampled_hash(keys, questions.sampled)
+                found.sample = [_sampled(source, span[0], part, rows, weights, chosen)]
+            if questions.sampled_at:
+                first = source.first_row + span[0]
+                chosen = is_sampled_at(first, len(keys), questions.sampled_at, questions.seed)
+                found.sample_at = [_sampled(source, span[0], part, rows, weights, chosen)]
+            labels = labels if questions.gather else replace(labels, codes=None, weights=None)
             hashes = _hashes(rows, block_rows) if questions.hashes else None
             found.labels = [replace(labels, hashes=hashes)]
-            if questions.sampled:
-                found.sample = [_survey_sample(source, span[0], part, rows, weights, questions)]
         return found
 
     work = VALUE_COST_IN_FEATURES * source.n_rows * source.n_features
     yield from pool.map(visit, source.parts(), work=work)
 
 
+def categories_of(source: DataSource) -> list[int]:
+    """Return the columns of a source that are categories by their types."""
+    return [j for j, column in enumerate(source.types or ()) if column.kind == CATEGORY]
+
+
 def _survey_levels(
     source: DataSource, part: Any, rows: Any, weights: FloatArray | None
 ) -> dict[int, LevelCounts]:
     """Count the levels of the categories of a part."""
-    categories = [j for j, column in enumerate(source.types or ()) if column.kind == CATEGORY]
+    categories = categories_of(source)
     if not categories:
         return {}
     words = source.words(part)
@@ -209,25 +255,26 @@ def _survey_levels(
     return {j: count_levels(rows[present, j], w[present], words.get(j, {})) for j in categories}
 
 
-def _survey_classes(
-    source: DataSource, span: Span, part: Any, rows: FloatArray, questions: Questions
-) -> Survey:
-    """Count levels by class, and nothing else."""
-    encoding = questions.encoding
-    assert encoding is not None
-    if questions.codes is None:
-        weights = checked_weights(source, span[0], source.weights(part))
-        codes = encoding.codes(label_part(checked_labels(source, span[0], part), weights))
-        own = encoding.own_weights(weights)
+def _survey_targets(
+    rows: FloatArray,
+    weights: FloatArray | None,
+    levels: dict[int, LevelCounts],
+    labels: LabelPart,
+    keys: Words,
+    questions: Questions,
+) -> TargetCounts | None:
+    """Count the levels of categories by label and hashed fold."""
+    if not questions.targets or not levels:
+        return None
+    assert labels.codes is not None
+    of_columns = {j: counts.levels for j, counts in levels.items()}
+    codes, folds = labels.codes, hashed_folds(keys)
+    if weights is None:
+        w = np.ones(len(rows))
     else:
-        codes, own = questions.codes[slice(*span)], _cut(questions.own_weights, *span)
-    w = np.ones(len(rows)) if own is None else own
-    present = w > 0
-    classes = codes[present].astype(int), len(encoding.classes)
-    counts = {
-        j: count_levels(rows[present, j], w[present], None, classes) for j in questions.by_class
-    }
-    return Survey(column_statistics(rows[:0], w[:0]), None, None, levels=counts)
+        there = weights > 0
+        rows, w, codes, folds = rows[there], weights[there], codes[there], folds[there]
+    return count_targets(rows, w, of_columns, labels.distinct, codes, folds)
 
 
 def _survey_labels(
@@ -240,7 +287,7 @@ def _survey_labels(
         digests = [digest(words, found.codes)]
         digests += [] if weights is None else [digest(weights)]
         found = replace(found, digests=tuple(digests))
-    return found if questions.gather else replace(found, codes=None, weights=None)
+    return found
 
 
 def _hashes(rows: Any, block_rows: int) -> Words:
@@ -249,22 +296,17 @@ def _hashes(rows: Any, block_rows: int) -> Words:
     return np.concatenate([hash_rows(rows[lo:hi], FOLD_SEED) for lo, hi in spans])
 
 
-def _survey_sample(
+def _sampled(
     source: DataSource,
     first: int,
     part: Any,
     rows: Any,
     weights: FloatArray | None,
-    questions: Questions,
+    chosen: BoolArray,
 ) -> SampledRows:
-    """Return the rows of a part that are in the sample, with their labels."""
-    share, seed = questions.sampled, questions.seed
-    if questions.by_position:
-        chosen = is_sampled_at(source.first_row + first, rows.shape[0], share, seed)
-    else:
-        chosen = is_sampled(rows, share, seed)
+    """Return the chosen rows of a part that have a weight, with their labels."""
     if weights is not None:
-        chosen &= weights > 0
+        chosen = chosen & (weights > 0)
     labels = label_part(source.labels(part)[chosen], None if weights is None else weights[chosen])
     numbers = source.first_row + first + np.flatnonzero(chosen)
     return SampledRows(rows[chosen], labels, numbers)
@@ -291,6 +333,7 @@ def _survey_block(
     first_row: int,
     block: Any,
     weights: FloatArray | None,
+    keys: Words,
     questions: Questions,
 ) -> Survey:
     check_finite(source, first_row, block)
@@ -300,7 +343,7 @@ def _survey_block(
     w = np.ones(block.shape[0]) if weights is None else weights
     if not (w > 0).all():
         present = np.flatnonzero(w > 0)
-        block, w = block[present], w[present]
+        block, w, keys = block[present], w[present], keys[present]
     unfold = unfolding_of(source.types, source.n_features)
     numbers = unfold(block)
     with np.errstate(over="ignore", invalid="ignore"):  # refuse_huge_values names the column
@@ -317,10 +360,8 @@ def _survey_block(
         positions = np.arange(position, position + len(hashes), dtype=np.uint64)
         digests = [np.bitwise_xor.reduce(mix(hashes + mix(positions)), keepdims=True)]
     candidates = None
-    if questions.scheme in ("first", "random"):
-        candidates = find_candidates(
-            block, position, questions.scheme, questions.n_centers, questions.seed
-        )
+    if questions.by_rows:
+        candidates = find_candidates(block, keys, position, questions.scheme, questions.n_centers)
     return Survey(statistics, sketch, candidates, digests=digests, whole=whole)
 
 

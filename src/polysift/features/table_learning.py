@@ -110,8 +110,7 @@ def _learn_levels(j: int, columns: TableColumns, found: LevelCounts, scale: floa
     if columns.kinds[j] == CATEGORY:
         return one_hot_column(j, found, columns.whole, scale)
     if j in columns.encoded:
-        by_fold, n_folds = columns.encoded[j]
-        return target_column(j, found, by_fold, n_folds, scale)
+        return target_column(j, found, columns.encoded[j], scale)
     return hashed_column(j, found, columns.max_levels, scale)
 
 

@@ -250,9 +250,10 @@ def _compared(j: int, name: str, known: _Known, counts: _Counts) -> ColumnDrift:
     if j in known.levels:
         found = counts.unseen[j]
         unseen = found.present / counts.weight
-        order = np.argsort(-found.weights[:, 0], kind="stable")[:SHOWN_WORDS]
-        shares = found.weights[order, 0] / counts.weight
-        words = [(found.words[i], p) for i, p in zip(order, shares.tolist(), strict=True)]
+        order = np.argsort(-found.weights, kind="stable")[:SHOWN_WORDS]
+        shares = found.weights[order] / counts.weight
+        of_levels = found.words
+        words = [(of_levels[i], p) for i, p in zip(order, shares.tolist(), strict=True)]
     column = ColumnDrift(
         name=name,
         kind=kind,

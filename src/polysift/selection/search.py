@@ -14,7 +14,7 @@ from polysift.engine.budget import Execution, Shape
 from polysift.engine.sums import checked_gram
 from polysift.features.feature_map import FeatureMap, MapSpec
 from polysift.features.scalers import needs_sketch
-from polysift.features.survey import Questions
+from polysift.features.survey import Questions, categories_of
 from polysift.runtime.arrays import require
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.errors import FeatureOverflowError
@@ -36,7 +36,7 @@ from polysift.selection.stage import Kept, SearchContext, Stage, empty_rows, ref
 from polysift.solvers.result import Status
 from polysift.training.fit import how_to_resume
 from polysift.training.folds import Round, make_rounds
-from polysift.training.preparation import Prepared, prepare
+from polysift.training.preparation import Prepared, as_table, prepare, row_level_bytes
 from polysift.training.stored_rows import is_stored, storing
 from polysift.training.target_folds import with_targets
 
@@ -73,11 +73,7 @@ def search(
             raise TimeoutError(_too_late(job, late.phase)) from None
         codes, weights, classes = prepared.data.codes, prepared.weights, prepared.classes
         rounds = make_rounds(job.cv, codes, weights, classes, groups=job.groups, seed=job.seed)
-        try:
-            with fit.executing(_survey_execution(source, job)) as counting:
-                prepared = with_targets(prepared, rounds[0], job.seed, counting)
-        except OutOfTime as late:
-            raise TimeoutError(_too_late(job, late.phase)) from None
+        prepared = with_targets(prepared, rounds[0], job.seed)
         kind = job.calibration or "sigmoid"
         scorer = HeldOutScorer(job.scorer, codes, classes, weights, kind)
         if job.checkpoint is not None:
@@ -100,7 +96,8 @@ def _prepare(source: DataSource, job: SearchJob, fit: FitContext) -> Prepared:
         widest = _widest(source, replace(job, table=table))
         asked = widest.questions(source.n_features, labels=True, digest=job.checkpoint is not None)
         quantiles = table or needs_sketch(*job.scalers)
-        return replace(asked, quantiles=quantiles, hashes=job.calibration is not None)
+        hashes, levels = job.calibration is not None, bool(categories_of(source))
+        return replace(asked, quantiles=quantiles, hashes=hashes, row_levels=levels)
 
     with fit.executing(_survey_execution(source, job)) as surveying:
         return prepare(source, _widest(source, job), questions, job.class_weight, surveying)
@@ -125,9 +122,10 @@ def _survey_execution(source: DataSource, job: SearchJob) -> Execution:
         min(n, source.n_rows) if by_rows else n,
         1,
         weighted=source.has_weights or job.class_weight is not None,
-        quantiles=job.table or needs_sketch(*job.scalers),
+        quantiles=as_table(source, _widest(source, job)) or needs_sketch(*job.scalers),
     )
-    shape = replace(shape, decoded_once=is_stored(source, job.backend))
+    stored, levels = is_stored(source, job.backend), row_level_bytes(source)
+    shape = replace(shape, decoded_once=stored, level_bytes=levels)
     return job.backend.fit_in(job.memory_limit, shape, job.threads)
 
 

@@ -163,7 +163,7 @@ def evaluation_of(
     """
     n_classes, known = rows.n_classes, rows.codes >= 0
     counts, codes = rows.counts()[known], rows.codes[known]
-    cells = codes * n_classes + rows.predicted[known]
+    cells = codes.astype(np.int64) * n_classes + rows.predicted[known]
     confusion = np.bincount(cells, counts, n_classes**2).reshape(n_classes, n_classes)
     rare = rarest_class(confusion.sum(axis=1)) if rare is None else rare
     report = None

@@ -19,7 +19,7 @@ from polysift.features.feature_map import (
     build_feature_map,
     refuse_overflow,
 )
-from polysift.features.survey import Questions
+from polysift.features.survey import Questions, categories_of
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
@@ -215,8 +215,7 @@ def map_rows(
     job = replace(job, spec=_counted(job, prepared))
     warm = None if start is None else start(prepared.classes)
     if warm is None:
-        with context.executing(_least_execution(source, job)) as counting:
-            prepared = with_targets(prepared, prepared.folds, job.spec.seed, counting)
+        prepared = with_targets(prepared, prepared.folds, job.spec.seed)
     job, selection = _chosen(source, job, prepared, context)
     selection = selection if warm is None else warm.selection
     feature_map = _feature_map(source, job, prepared, warm)
@@ -226,6 +225,7 @@ def map_rows(
 def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) -> Prepared:
     """Survey the rows, within the memory of a fit with two classes."""
     gather = job.backend.gathers or job.calibration is not None
+    levels = not warm and bool(categories_of(source))
     share, choosing = 0.0, job.openings is not None
     if not warm:
         _, n = job.spec.resolve(source.n_features)
@@ -236,7 +236,15 @@ def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) 
         spec, digests = replace(job.spec, table=table), job.checkpoint is not None
         asked = spec.questions(source.n_features, labels=True, digest=digests)
         asked = _with_open_centers(asked, job, source)
-        return replace(asked, gather=gather, sampled=share, hashes=job.calibration is not None)
+        folds = job.calibration is not None  # they are dealt when labels are known
+        return replace(
+            asked,
+            gather=gather,
+            sampled=share,
+            hashes=folds,
+            targets=levels and not folds,
+            row_levels=levels and folds,
+        )
 
     with context.executing(_least_execution(source, job)) as surveying:
         return prepare(

@@ -27,6 +27,7 @@ from polysift.runtime.types import FloatArray
 from polysift.solvers.newton import ROUGH_TOLERANCE
 from polysift.solvers.starts import CALIBRATION_FOLDS
 from polysift.training.job import Job
+from polysift.training.preparation import as_table, row_level_bytes
 from polysift.training.stored_rows import is_stored, stored_bytes
 
 EXPECTED_PRODUCTS = 6
@@ -58,7 +59,7 @@ def shape_of(source: DataSource, job: Job, classes: int, weighted: bool) -> Shap
         min(n, source.n_rows) if scheme in ("first", "random") else n,
         1 if classes == 2 else classes,
         weighted=weighted,
-        quantiles=needs_sketch(job.spec.scaler),
+        quantiles=needs_sketch(job.spec.scaler) or as_table(source, job.spec),
     )
     subsample = settings.subsample_rows(shape.rows, shape.centers)
     stored = is_stored(source, job.backend)
@@ -68,6 +69,7 @@ def shape_of(source: DataSource, job: Job, classes: int, weighted: bool) -> Shap
     if job.calibration is not None:
         folds = CALIBRATION_FOLDS
         shape = replace(shape, fold_parts=folds, problems=1 + folds, calibrated=True)
+        shape = replace(shape, level_bytes=row_level_bytes(source))
     return replace(shape, sample=_sample_for(job, shape))
 
 
@@ -325,7 +327,8 @@ def _seconds_per_row(
     rows = data.source.n_rows
     with single_threaded_blas(), Pool(execution.threads, execution.in_flight) as pool:
         began = clock.now()
-        found = survey(data.source, spec.questions(shape.features, labels=False), pool)
+        asked = spec.questions(shape.features, labels=False)
+        found = survey(data.source, replace(asked, quantiles=shape.quantiles), pool)
         surveyed = clock.now()
         feature_map = build_feature_map(spec, found, dtype)
         engine = LocalEngine(data, feature_map, pool, execution)

@@ -23,8 +23,9 @@ from polysift.features.feature_map import MapSpec
 from polysift.features.leakage import deciding_columns, sampled_share
 from polysift.features.sampled_rows import LabelledSample, labelled_sample
 from polysift.features.statistics import ColumnStatistics
-from polysift.features.survey import Questions, Survey
+from polysift.features.survey import Questions, Survey, categories_of
 from polysift.features.table_learning import restricted
+from polysift.features.target_counts import LEVEL_BYTES_PER_ROW
 from polysift.runtime.checkpoints import digest
 from polysift.runtime.types import FloatArray, IntArray
 from polysift.solvers.starts import CALIBRATION_FOLDS
@@ -120,26 +121,24 @@ def prepare(
     classes : ndarray, optional
         All classes, where the rows are a batch of more.
     resample : bool
-        Whether the rows are read once more for a sample by position, where too few of a sample by
-        content differ.
+        Whether a sample by position is taken beside the one by content, should too few rows of
+        that differ.
     """
-
-    def surveyed(table: bool, labels: bool = True, by_position: bool = False) -> Survey:
-        asked = questions(table)
-        share = asked.sampled if by_position else max(asked.sampled, sampled_share(source))
-        asked = replace(
-            asked, labels=labels, sampled=share if labels else 0.0, by_position=by_position
-        )
-        return context.backend.survey(source, asked, context.pool, context.monitor)
-
-    found = surveyed(spec.table)
+    asked = questions(as_table(source, spec))
+    resample = resample and 0.0 < asked.sampled < 1.0
+    first = replace(
+        asked,
+        sampled=max(asked.sampled, sampled_share(source)),
+        sampled_at=asked.sampled if resample else 0.0,
+    )
+    found = context.backend.survey(source, first, context.pool, context.monitor)
     parts, found.labels = found.labels, []
     encoding = find_encoding(parts, class_weight, source.target, classes)
     sample, found.sample = labelled_sample(found.sample, encoding), []
-    asked = questions(spec.table)
     to_try = None if sample is None else sample.share(asked.sampled, asked.seed)
     if resample and to_try is not None and _repeats(to_try, asked.sampled, source.n_rows):
-        to_try = labelled_sample(surveyed(spec.table, by_position=True).sample, encoding)
+        to_try = labelled_sample(found.sample_at, encoding)
+    found.sample_at = []
     digests = tuple(_joined(words) for words in zip(*(part.digests for part in parts), strict=True))
     codes, own, weights = np.empty(0, np.int8), None, None
     if asked.gather:
@@ -149,9 +148,12 @@ def prepare(
             own = encoding.own_weights(given)
         weights = encoding.weights(own, codes)
     folds = _folds(parts, codes, own)
-    known = columns_of(
-        source, spec, found, lambda: surveyed(True, False), whole=encoding.unit == 1.0
-    )
+
+    def once_more() -> Survey:
+        again = replace(questions(True), labels=False, sampled=0.0)
+        return context.backend.survey(source, again, context.pool, context.monitor)
+
+    known = columns_of(source, spec, found, once_more, whole=encoding.unit == 1.0)
     data = TrainingSet(source, codes, len(encoding.classes), weights, encoding=encoding)
     deciding = {}
     if sampled_share(source) > 0:
@@ -174,7 +176,7 @@ def prepare(
 
 def _repeats(sample: LabelledSample, share: float, rows: int) -> bool:
     """Return whether too few rows of a sample by content differ."""
-    return 0.0 < share < 1.0 and sample.n_distinct < share * rows / MAX_REPETITION
+    return sample.n_distinct < share * rows / MAX_REPETITION
 
 
 def _folds(parts: Sequence[LabelPart], codes: IntArray, own: FloatArray | None) -> Round | None:
@@ -183,6 +185,17 @@ def _folds(parts: Sequence[LabelPart], codes: IntArray, own: FloatArray | None) 
     if not hashes:
         return None
     return stratified_folds(codes, own, np.concatenate(hashes), CALIBRATION_FOLDS)
+
+
+def as_table(source: DataSource, spec: MapSpec) -> bool:
+    """Return whether to survey rows as those of a table, since they are or may turn out to be."""
+    return spec.table or source.may_lack_values()
+
+
+def row_level_bytes(source: DataSource) -> int:
+    """Return the bytes per row of the levels that the survey of a fit with folds collects."""
+    categories = len(categories_of(source))
+    return LEVEL_BYTES_PER_ROW * categories + 1 if categories else 0
 
 
 @dataclass(frozen=True)
@@ -205,7 +218,8 @@ def columns_of(
 ) -> Surveyed:
     """Find what the columns of surveyed rows are.
 
-    Rows that were surveyed as plain numbers, and have missing values, are surveyed once more.
+    Rows that were surveyed as plain numbers (``as_table``), and have missing values, are surveyed
+    once more.
 
     Parameters
     ----------
@@ -226,10 +240,11 @@ def columns_of(
     )
     if not (columns.plain or table):
         table, digests = True, found.digests
-        found = survey_as_table()
-        found.digests = digests
+        if not as_table(source, spec):
+            found = survey_as_table()
+            found.digests = digests
     numbers = found.statistics
-    if table or not set(columns.kinds) & {*LEFT_OUT} <= {CONSTANT}:
+    if table or columns.written or not set(columns.kinds) & {*LEFT_OUT} <= {CONSTANT}:
         found = replace(restricted(found, columns), columns=columns)
     return Surveyed(found, columns, numbers, table)
 

@@ -16,17 +16,13 @@ from typing import Any
 import numpy as np
 
 from polysift.data.source import COPIED_ATTRIBUTES, DataSource
-from polysift.engine.backend import FitContext
 from polysift.features.centers import hash_rows
 from polysift.features.level_columns import fold_codes
-from polysift.features.survey import Questions
+from polysift.features.target_counts import HASHED_FOLDS, hashed_folds, sums_by_fold
 from polysift.runtime.parallel import Span
 from polysift.runtime.types import FloatArray, IntArray
 from polysift.training.folds import Round
 from polysift.training.preparation import Prepared
-
-HASHED_FOLDS = 5
-"""The folds into which rows are divided that are in no test part, or of a plain fit."""
 
 
 class FoldedSource(DataSource):
@@ -39,8 +35,7 @@ class FoldedSource(DataSource):
     levels : mapping of int to ndarray
         The columns that are told apart, and their levels, ascending.
     folds : ndarray of shape (m,) or None
-        The fold of each row, 0 to ``n_given`` - 1, or anything else for a row that a hash assigns
-        to one of the folds beyond; None leaves all to the hash.
+        The fold of each row, as ``joined_folds`` has it; None leaves all to the hash.
     n_given : int
         The number of folds that are given.
     seed : int
@@ -62,11 +57,6 @@ class FoldedSource(DataSource):
         for name in COPIED_ATTRIBUTES:
             setattr(self, name, getattr(source, name))
 
-    @property
-    def n_folds(self) -> int:
-        """The number of folds, those of the hash included."""
-        return self._n_given + HASHED_FOLDS
-
     def stream(self, spans: Iterable[Span]) -> Iterator[Any]:
         """Yield each span with its part."""
         spans = list(spans)
@@ -85,11 +75,9 @@ class FoldedSource(DataSource):
     def coded(self, rows: FloatArray, numbers: slice | IntArray) -> FloatArray:
         """Return a copy of rows, by their numbers, with the levels of their folds."""
         block = np.array(rows, dtype=float)
-        folds = (hash_rows(block, self._seed) % np.uint64(HASHED_FOLDS)).astype(int)
-        folds += self._n_given
+        folds = hashed_folds(hash_rows(block, self._seed))
         if self._folds is not None:
-            given = self._folds[numbers]
-            folds = np.where((given >= 0) & (given < self._n_given), given, folds)
+            folds = joined_folds(self._folds[numbers], self._n_given, folds)
         for column, levels in self._levels.items():
             block[:, column] = fold_codes(block[:, column], levels, folds)
         return block
@@ -121,32 +109,50 @@ class FoldedSource(DataSource):
         return self._source.place(row)
 
 
-def with_targets(
-    prepared: Prepared, folds: Round | None, seed: int, context: FitContext
-) -> Prepared:
-    """Count the levels of categories that labels stand for, by fold and class, in one more pass."""
-    columns, data = prepared.found.columns, prepared.data
+def joined_folds(given: IntArray, n_given: int, hashed: IntArray) -> IntArray:
+    """Return the fold of each row: the given one, or for a row in none of these that of its hash.
+
+    Hashed folds are numbered from ``n_given`` on.
+    """
+    return np.where((given >= 0) & (given < n_given), given, n_given + hashed)
+
+
+def with_targets(prepared: Prepared, folds: Round | None, seed: int) -> Prepared:
+    """Return what was prepared with the counts of the levels that labels stand for, and their rows.
+
+    The survey has counted them by hashed folds, or has kept the levels of the rows where ``folds``
+    are given.
+    """
+    found = prepared.found
+    columns, data = found.columns, prepared.data
+    counted = replace(found, targets=None, row_levels=[])  # what they say is in the columns then
     if columns is None or not columns.to_encode:
-        return prepared
-    levels = {j: prepared.found.levels[j].levels for j in columns.to_encode}
-    fold_parts, n_given = (None, 0) if folds is None else (folds.fold_parts, folds.n_splits)
-    source = FoldedSource(data.source, levels, fold_parts, n_given, seed)
-    questions = Questions(
-        labels=False,
-        digest=False,
-        quantiles=False,
-        scheme="given",
-        n_centers=0,
-        seed=seed,
-        by_class=columns.to_encode,
-        encoding=data.encoding,
-    )
-    if context.backend.gathers:
-        questions = replace(questions, codes=data.codes, own_weights=prepared.weights)
-    counted = context.backend.survey(source, questions, context.pool, context.monitor)
-    encoded = {j: (counted.levels[j], source.n_folds) for j in columns.to_encode}
-    found = replace(prepared.found, columns=replace(columns, encoded=encoded))
+        return replace(prepared, found=counted)
+    levels = {j: found.levels[j].levels for j in columns.to_encode}
+    if folds is None:
+        assert found.targets is not None
+        assert data.encoding is not None
+        sums = {j: found.targets.sums(j, data.encoding) for j in levels}
+        source = FoldedSource(data.source, levels, None, 0, seed)
+    else:
+        sums = _sums_of_folds(prepared, folds, levels)
+        source = FoldedSource(data.source, levels, folds.fold_parts, folds.n_splits, seed)
+    counted = replace(counted, columns=replace(columns, encoded=sums))
     sample = prepared.sample
     if sample is not None:
         sample = replace(sample, rows=source.coded(sample.rows, sample.numbers))
-    return replace(prepared, data=replace(data, source=source), found=found, sample=sample)
+    return replace(prepared, data=replace(data, source=source), found=counted, sample=sample)
+
+
+def _sums_of_folds(
+    prepared: Prepared, folds: Round, levels: Mapping[int, FloatArray]
+) -> dict[int, FloatArray]:
+    """Return the weights of levels by fold and class, from the levels of the rows."""
+    parts, data = prepared.found.row_levels, prepared.data
+    hashed = np.concatenate([part.folds for part in parts]).astype(np.int64)
+    of_rows = joined_folds(folds.fold_parts, folds.n_splits, hashed)
+    codes, shape = data.codes.astype(np.int64), (folds.n_splits + HASHED_FOLDS, data.n_classes)
+    return {
+        j: sums_by_fold(parts, j, own, of_rows, codes, prepared.weights, shape)
+        for j, own in levels.items()
+    }
