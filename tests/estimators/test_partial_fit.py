@@ -201,13 +201,14 @@ def test_a_batch_that_fails_leaves_the_model_as_it_was(rng):
 def test_what_cannot_be_learned_by_batches(rng):
     X, y = noisy_problem(rng, 100, 2)
     for params, why in (
-        ({"calibration": "sigmoid"}, "calibration='sigmoid' cannot go with partial_fit"),
         ({"class_weight": "balanced"}, "class_weight='balanced' cannot.*Pass a dict"),
         ({"gram": "sampled"}, "gram='sampled' cannot go"),
         ({"checkpoint": "folder"}, "checkpoint='folder' cannot go.*Save the model"),
     ):
         with pytest.raises(ValueError, match=why):
             paper_classifier(2, **params).partial_fit(X, y, [-1, 1])
+    with pytest.raises(AttributeError, match="no partial_fit with calibration='sigmoid'.*folds"):
+        paper_classifier(2, calibration="sigmoid").partial_fit(X, y, [-1, 1])
     with pytest.raises(AttributeError, match="no partial_fit with solver='newton'.*or 'lbfgs'"):
         paper_classifier(2, solver="newton").partial_fit(X, y, [-1, 1])
     clf = paper_classifier(2).partial_fit(X, y, [-1, 1]).set_params(degree=3)

@@ -17,7 +17,13 @@ PARTIAL_SOLVERS = ("paper", "lbfgs")
 
 
 def has_first_iterate(model: Any) -> bool:
-    """Return True if the solver has a model for ``partial_fit``, else raise."""
+    """Return True if ``partial_fit`` has a model by itself, else raise."""
+    if model.calibration is not None:
+        raise AttributeError(
+            f"{type(model).__name__} has no partial_fit with calibration={model.calibration!r}, "
+            "which needs folds of all rows. Use loss='logistic' with solver='lbfgs', which has "
+            "probabilities, or calibrate on rows that are held out."
+        )
     solver, _ = solver_and_loss(model)
     if solver not in PARTIAL_SOLVERS:
         raise AttributeError(
@@ -31,11 +37,6 @@ def check_partial_parameters(model: Any) -> None:
     """Raise for parameters with which rows cannot be learned batch by batch."""
     check_solver_parameters(model)
     refused = {
-        f"calibration={model.calibration!r}": (
-            model.calibration is not None,
-            "it needs folds of all rows. Use loss='logistic' with solver='lbfgs', which has "
-            "probabilities, or calibrate on rows that are held out",
-        ),
         f"threshold={model.threshold!r}": (
             model.threshold is not None,
             "it needs folds of all rows. Choose thresholds on rows that are held out",

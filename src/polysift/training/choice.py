@@ -21,7 +21,6 @@ from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import FitContext
 from polysift.engine.local import LocalEngine
 from polysift.features.feature_map import (
-    BlockFeatures,
     FeatureMap,
     MapSpec,
     build_feature_map,
@@ -31,16 +30,15 @@ from polysift.features.feature_map import (
     check_n_centers,
     is_table,
 )
-from polysift.features.kernels import KERNELS, power_in_place
-from polysift.features.parts import column_part
+from polysift.features.kernels import KERNELS
 from polysift.features.sampled_rows import LabelledSample
 from polysift.features.scalers import SCALERS
 from polysift.runtime.errors import FeatureOverflowError
-from polysift.runtime.parallel import block_spans
 from polysift.runtime.parameters import check_choice, check_integer
 from polysift.runtime.types import FloatArray
 from polysift.solvers.factor import GRAM_OVERFLOWS, rho_floor
 from polysift.solvers.gcv import RidgeChoice, choose_rho
+from polysift.training.column_weights import column_weights
 from polysift.training.preparation import Prepared
 
 AUTO = "auto"
@@ -92,15 +90,6 @@ so many multiply-adds; or the second number, if that is more."""
 MIN_AUTO_CENTERS, CENTERS_PER_FREEDOM = 800, 6.0
 """Fewer centers will do: those per degree of freedom of the best map, but no fewer than the first
 number."""
-
-WEIGHED_ROWS, WEIGHED_PARTS = 1000, 2e7
-"""The rows by which columns are weighed, and the most entries of all their parts of the kernel."""
-
-WEIGHED_BLOCK_ROWS = 250
-"""The rows that are weighed at once, so that their features stay in the cache."""
-
-UNIFORM_SHARE = 0.1
-"""The share of a column's weight that is the same for all."""
 
 
 @dataclass(frozen=True)
@@ -392,24 +381,11 @@ class MapChooser:
         return Trial(spec, ridge, feature_map, u)
 
     def _weights(self, trial: Trial) -> FloatArray | None:
-        """Return weights of the columns by how much each matters to a trial's scores.
-
-        What matters of a column is the mean square of what the scores change if nothing is known of
-        it: if its part of the kernel is zero. The weights are as the root of that.
-        """
+        """Return weights of the columns by how much each matters to a trial's scores."""
         columns = self._survey.columns
-        if trial.feature_map is None or trial.u is None or columns is None or len(columns.used) < 2:
+        if trial.feature_map is None or trial.u is None or columns is None:
             return None
-        d, n = len(columns.used), trial.feature_map.n_centers
-        rows = int(min(WEIGHED_ROWS, max(WEIGHED_PARTS / (d * n), 100)))
-        sample, counts = self._sample.distinct(rows)
-        changes = _score_changes(trial.feature_map, trial.u, sample, counts, columns.used)
-        weights = np.zeros(len(columns.kinds))
-        if not changes.any():
-            return None
-        roots = np.sqrt(changes)
-        weights[columns.used] = (1.0 - UNIFORM_SHARE) * roots / roots.sum() + UNIFORM_SHARE / d
-        return weights
+        return column_weights(trial.feature_map, trial.u, self._sample, columns)
 
 
 def _preferred(trials: Sequence[Trial]) -> Trial:
@@ -436,26 +412,3 @@ def _solution(G: FloatArray, Aty: FloatArray, rho: float) -> FloatArray | None:
         return np.asarray(scipy.linalg.solve(G, Aty, assume_a="pos", check_finite=False))
     except scipy.linalg.LinAlgError:
         return None
-
-
-def _score_changes(
-    feature_map: FeatureMap,
-    u: FloatArray,
-    rows: FloatArray,
-    weights: FloatArray,
-    columns: Sequence[int],
-) -> FloatArray:
-    """Return the mean squared change of the scores if the part of each column is zero."""
-    features, out = BlockFeatures(feature_map, float), np.zeros(len(columns))
-    for lo, hi in block_spans((0, len(rows)), WEIGHED_BLOCK_ROWS):
-        X = features.rows(rows[lo:hi])
-        base, power, scratch = np.empty((3, hi - lo, feature_map.n_centers))
-        features.base(X, base, scratch)
-        np.copyto(power, base)
-        power_in_place(power, feature_map.degree, scratch)
-        whole = power @ u
-        for k, column in enumerate(columns):
-            np.subtract(base, column_part(feature_map, X[:, :-1], column), out=power)
-            power_in_place(power, feature_map.degree, scratch)
-            out[k] += weights[lo:hi] @ np.sum((whole - power @ u) ** 2, axis=1)
-    return out / weights.sum()
