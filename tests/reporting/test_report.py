@@ -141,7 +141,13 @@ def calibrated():
 @pytest.fixture(scope="module")
 def search():
     return FPCClassifierCV(
-        (1, 2, 3), (3, 6, 10), rhos=(None, 1e-3), max_iter=(5, 10), cv=3, random_state=0
+        (1, 2, 3),
+        (3, 6, 10),
+        rhos=(None, 1e-3),
+        solvers=("paper", "converged"),
+        max_iter=(5, 10),
+        cv=3,
+        random_state=0,
     ).fit(*TRAIN)
 
 
