@@ -91,9 +91,11 @@ def out_of_fold_facts(
 ) -> dict[str, Any]:
     """Return the figures of rows, each scored by the model without its fold.
 
-    Of many rows some will do, at equal distances.
+    Rows of weight zero are in no fold, and have no score. Of many others some will do, at equal
+    distances.
     """
-    some = slice(None, None, -(-len(scores) // MAX_OUT_OF_FOLD_ROWS))
+    some = np.flatnonzero(np.isfinite(scores).all(axis=1))
+    some = some[:: -(-len(some) // MAX_OUT_OF_FOLD_ROWS) or 1]
     rows = RowScores(
         prepared.data.codes[some],
         predicted_codes(scores[some] - (0.0 if thresholds is None else thresholds.values)),
