@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SECTIONS = {
     "gram": "the Gram pass against a bare A.T @ A",
     "sweep": "features per second of a sweep, against NumPy and the arithmetic",
+    "splines": "the loops of the spline kernel, against the arithmetic and the polynomial kernel",
     "fits": "whole fits at the shapes of SUSY and HIGGS, against the Gram matrix alone",
     "rivals": "time to equal accuracy, and memory, against six rivals",
     "small": "the overhead of small fits, and one-row predictions",

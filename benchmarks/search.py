@@ -1,102 +1,217 @@
-"""The price of a search beside that of plain fits, all measured in one run.
+"""The price of a search with nothing set, what it finds over time, and how it ends.
 
-200,000 x 20, degrees 2 to 5, ten numbers of centers up to 1000, three ratios rho, five folds: 600
-fits with the paper's solver alone, 2400 with both (the converged one is read off at 30, 100 and
-300 iterations). Usage: python benchmarks/search.py [--rows 200000] [--solver paper|both]
+``--rows`` x 20: seconds of a plain fit and of a search, their ratio, scores on rows held out. With
+``--rivals`` also the best score over time of scikit-learn's HalvingRandomSearchCV over the same
+space and of Optuna with LightGBM, where they are installed, for as many seconds; ``--picture``
+draws it. ``--ends N`` ends a search N times by a time limit and N times by Ctrl-C, at random
+moments of its first ``--within`` seconds, and says what was left. ``--data NAME ...`` compares
+plain and tuned on sets of ``POLYSIFT_DATA``, three splits each.
+
+Usage: python benchmarks/search.py [--rows 20000 100000] [--picture search.png] [--ends 20]
+       [--data magic]
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
+import tempfile
+import threading
 import warnings
+from pathlib import Path
 from time import perf_counter
 
 import numpy as np
+from sklearn.model_selection import StratifiedKFold, train_test_split
 
-from harness.classifiers import paper_classifier
+import polysift
 from polysift import FPCClassifier, FPCClassifierCV
 
-DEGREES = (2, 3, 4, 5)
-SIZES = tuple(range(100, 1001, 100))
-RHOS = (None, 1e-6, 1e-3)
-FOLDS = 5
+TEST_ROWS = 20_000
+Curve = list[tuple[float, float]]
 
 
-def problem(rows: int) -> tuple[np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(0)
-    X = rng.random((rows, 20))
-    y = (X[:, 0] - 0.5) ** 2 + X[:, 1] * X[:, 2] > 0.3
-    return X, y ^ (rng.random(rows) < 0.1)
+def problem(rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, 20))
+    f = np.sin(2 * X[:, 0]) * X[:, 1] + X[:, 2] * X[:, 3] + 0.5 * X[:, 4] ** 2
+    f += 0.3 * X[:, 5:10].sum(axis=1) - 0.5
+    return X, (f + 0.5 * rng.normal(size=rows) > 0).astype(int)
 
 
-def seconds(run) -> float:
+def timed(model, X, y) -> float:
     began = perf_counter()
-    run()
+    model.fit(X, y)
     return perf_counter() - began
 
 
-def alone(model: FPCClassifierCV, fits: dict[tuple[str, int], FPCClassifier]) -> float:
-    """Return what all candidates would take alone, extrapolated from the measured plain fits.
+def price(rows: int, rivals: bool) -> tuple[str, dict[str, Curve]]:
+    """Return a line on a plain fit and a search, and the scores over time."""
+    X, y = problem(rows)
+    X_test, y_test = problem(TEST_ROWS, seed=1)
+    plain = FPCClassifier(random_state=0)
+    search = FPCClassifierCV(random_state=0)
+    seconds = timed(plain, X, y), timed(search, X, y)
+    scores = plain.score(X_test, y_test), search.score(X_test, y_test)
+    curves = {"polysift": [tuple(point) for point in search.scores_over_time_.tolist()]}
+    if rivals:
+        curves |= {
+            "HalvingRandomSearchCV, same space": halving(X, y, seconds[1]),
+            "Optuna, LightGBM": optuna_lightgbm(X, y, seconds[1]),
+        }
+    line = (
+        f"{rows:,} x 20: plain {seconds[0]:.1f} s, search {seconds[1]:.1f} s, ratio "
+        f"{seconds[1] / seconds[0]:.2f}; test accuracy {scores[0]:.4f} and {scores[1]:.4f}; "
+        f"first score after {search.scores_over_time_[0, 0]:.1f} s"
+    )
+    return line, {name: curve for name, curve in curves.items() if curve}
 
-    The Gram matrix by n^2, a sweep by n, all by the rows of a training part; the iterations are
-    those of the plain fit, or max_iter if that is less.
-    """
-    total = 0.0
-    for params in model.cv_results_["params"]:
-        fit = fits[params["solver"], params["degree"]]
-        relative = params["n_centers"] / fit.n_centers_
-        times, iterations = fit.timings_, min(fit.n_iter_, params["max_iter"])
-        sweeps = times["sweep"] / fit.n_iter_ * iterations * relative
-        total += times["survey"] + times["Gram matrix"] * relative**2 + sweeps
-    return total * FOLDS * (1 - 1 / FOLDS)
+
+def halving(X, y, seconds: float) -> Curve:
+    """Return the best mean score of scikit-learn's search over the same space, over time."""
+    from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+    from sklearn.model_selection import HalvingRandomSearchCV
+
+    space = {
+        "kernel": ["spline", "polynomial"],
+        "degree": [1, 2, 3, 4],
+        "rho": ["auto", 1e-6, 1e-4, 1e-2],
+    }
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    found = HalvingRandomSearchCV(
+        FPCClassifier(random_state=0, n_centers=2000),
+        space,
+        n_candidates=20,
+        min_resources=min(5000, len(y) // 2),
+        cv=folds,
+        random_state=0,
+    )
+    return [(timed(found, X, y), float(found.best_score_))]
+
+
+def optuna_lightgbm(X, y, seconds: float) -> Curve:
+    """Return the best mean score of LightGBM by Optuna for so many seconds; [] without them."""
+    try:
+        import lightgbm
+        import optuna
+    except ImportError:
+        return []
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    folds = list(StratifiedKFold(5, shuffle=True, random_state=0).split(X, y))
+
+    def objective(trial) -> float:
+        model = lightgbm.LGBMClassifier(
+            n_estimators=trial.suggest_int("n_estimators", 50, 800, log=True),
+            learning_rate=trial.suggest_float("learning_rate", 0.01, 0.3, log=True),
+            num_leaves=trial.suggest_int("num_leaves", 8, 256, log=True),
+            min_child_samples=trial.suggest_int("min_child_samples", 5, 100, log=True),
+            subsample=trial.suggest_float("subsample", 0.5, 1.0),
+            subsample_freq=1,
+            verbose=-1,
+        )
+        return float(np.mean([model.fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds]))
+
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=0))
+    began, curve = perf_counter(), []
+
+    def note(study, trial) -> None:
+        curve.append((perf_counter() - began, study.best_value))
+
+    study.optimize(objective, timeout=seconds, callbacks=[note])
+    return curve
+
+
+def ends(rows: int, count: int, within: float) -> list[str]:
+    """End searches at random moments; return a line on each kind."""
+    X, y = problem(rows)
+    rng, lines = np.random.default_rng(0), []
+    for kind in ("time limit", "Ctrl-C"):
+        models, errors, late, samples = 0, 0, [], 0
+        for moment in rng.uniform(0.5, within, count):
+            search = FPCClassifierCV(random_state=0)
+            timer = threading.Timer(moment, os.kill, (os.getpid(), signal.SIGINT))
+            if kind == "time limit":
+                search.set_params(time_limit=float(moment))
+            else:
+                timer.start()
+            began = perf_counter()
+            try:
+                search.fit(X, y)
+            except (TimeoutError, KeyboardInterrupt):
+                errors += 1
+                continue
+            finally:
+                timer.cancel()
+            late.append(perf_counter() - began - moment)
+            with tempfile.TemporaryDirectory() as folder:
+                file = Path(folder) / "model.polysift"
+                polysift.save(search, file)
+                same = polysift.load(file).predict(X[:1000]) == search.predict(X[:1000])
+            models += bool(same.all())
+            samples += search.n_refit_rows_ < rows
+        lines.append(
+            f"{kind} at {count} moments within {within:g} s, {rows:,} rows: {models} models that "
+            f"load and predict ({samples} of a sample), {errors} before the first model; "
+            f"at most {max(late, default=0.0):.1f} s late"
+        )
+    return lines
+
+
+def compared(name: str) -> str:
+    """Return a line on plain and tuned on a set, over three splits."""
+    from polysift import datasets
+
+    X, y = getattr(datasets, f"load_{name}")()
+    scores = []
+    for seed in range(3):
+        train, test = train_test_split(
+            np.arange(len(y)), test_size=0.25, random_state=seed, stratify=y
+        )
+        models = FPCClassifier(random_state=seed), FPCClassifierCV(random_state=seed)
+        scores.append([m.fit(X[train], y[train]).score(X[test], y[test]) for m in models])
+    (plain, tuned), (spread, _) = np.mean(scores, axis=0), np.std(scores, axis=0, ddof=1)
+    worse = " WORSE by more than half a deviation" if plain - tuned > spread / 2 else ""
+    return f"{name}: plain {plain:.4f} +- {spread:.4f}, tuned {tuned:.4f}{worse}"
+
+
+def draw(curves: dict[str, dict[str, Curve]], path: str) -> None:
+    """Draw the best scores over time, a panel for each number of rows."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.2 * len(curves), 4.2), layout="constrained")
+    for ax, (title, lines) in zip(
+        np.atleast_1d(figure.subplots(1, len(curves))), curves.items(), strict=True
+    ):
+        for name, curve in lines.items():
+            x, score = zip(*curve, strict=True)
+            ax.step(x, score, where="post", marker="o", label=name)
+        ax.set(title=title, xlabel="seconds", ylabel="best cross-validated accuracy so far")
+        ax.legend(fontsize="small")
+    figure.savefig(path, dpi=120)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=200_000)
-    parser.add_argument("--solver", choices=("paper", "both"), default="both")
+    parser.add_argument("--rows", type=int, nargs="*", default=[20_000, 100_000])
+    parser.add_argument("--rivals", action="store_true")
+    parser.add_argument("--picture")
+    parser.add_argument("--ends", type=int, default=0)
+    parser.add_argument("--within", type=float, default=20.0)
+    parser.add_argument("--data", nargs="*", default=[])
     options = parser.parse_args()
-    warnings.simplefilter("ignore")  # a plain converged fit may stop at max_iter
-    X, y = problem(options.rows)
-    plain, fits = {}, {}
-    for solver in ("paper",) if options.solver == "paper" else ("paper", "converged"):
-        plain[solver] = 0.0
-        for degree in DEGREES:
-            clf = paper_classifier(degree, SIZES[-1], solver=solver, random_state=0)
-            taken = seconds(lambda clf=clf: clf.fit(X, y))
-            plain[solver] += taken
-            fits[solver, degree] = clf
-            print(
-                f"plain fit, {solver}, degree {degree}: n = {clf.n_centers_}, {clf.n_iter_} "
-                f"iterations, {taken:.1f} s",
-                flush=True,
-            )
-    searches = [("paper",)] if options.solver == "paper" else [("paper",), ("paper", "converged")]
-    for solvers in searches:
-        model = FPCClassifierCV(
-            DEGREES,
-            SIZES,
-            scalers="minmax",
-            rhos=RHOS,
-            solvers=solvers,
-            cv=FOLDS,
-            refit=False,
-            random_state=0,
-        )
-        taken = seconds(lambda model=model: model.fit(X, y))
-        reference = sum(plain[solver] for solver in solvers)
-        phases = ", ".join(f"{k} {v:.1f}" for k, v in model.timings_.items())
-        by_fits = alone(model, fits)
-        print(
-            f"search, {' and '.join(solvers)}: {len(model.cv_results_['params'])} candidates x "
-            f"{FOLDS} folds in {taken:.1f} s ({phases})\n"
-            f"  {taken / reference:.2f} of the plain fits of the largest n, one per degree and "
-            f"solver ({reference:.1f} s)\n"
-            f"  alone, by these fits: {by_fits:.0f} s, {by_fits / taken:.0f} times as long "
-            f"(time_saved_ says {model.time_saved_ + taken:.0f} s)\n"
-            f"  best: {model.best_params_}, {model.best_score_:.4f}",
-            flush=True,
-        )
+    warnings.simplefilter("ignore")  # searches that are ended warn
+    curves = {}
+    for rows in options.rows:
+        line, curves[f"{rows:,} rows"] = price(rows, options.rivals)
+        print(line, flush=True)
+    if options.picture:
+        draw(curves, options.picture)
+    if options.ends:
+        for line in ends(20_000, options.ends, options.within):
+            print(line, flush=True)
+    for name in options.data:
+        print(compared(name), flush=True)
 
 
 if __name__ == "__main__":

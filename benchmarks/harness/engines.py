@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from harness.kernels import has_kernels
+from polysift import PolynomialKernelMap
 from polysift.data.source import ArraySource
 from polysift.data.training_set import TrainingSet
 from polysift.engine.budget import Execution
 from polysift.engine.local import LocalEngine
 from polysift.engine.problems import Problem
 from polysift.engine.row_updates import AdmmUpdate
+from polysift.estimators.fitted import feature_map_of
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift.features.survey import survey
 from polysift.runtime.parallel import Pool, single_threaded_blas
@@ -78,3 +80,11 @@ def _learn(source: ArraySource, shape: Shape, pool: Pool) -> FeatureMap:
     with single_threaded_blas():
         found = survey(source, spec.questions(source.n_features, labels=False), pool)
     return build_feature_map(spec, found, source.dtype)
+
+
+def feature_map(X: np.ndarray, kernel: str, degree: int, n: int) -> FeatureMap:
+    """Return the map of a kernel with n drawn centers for rows X, whatever its dimension."""
+    made = PolynomialKernelMap(degree, 1, kernel=kernel, scaler="standard", random_state=0).fit(X)
+    scaler = feature_map_of(made).scaler
+    centers = np.random.default_rng(1).random((n, X.shape[1]))
+    return FeatureMap(scaler, scaler.transform(centers), degree)

@@ -124,7 +124,7 @@ def test_splines_are_numpys_to_rounding(m, d, n, degree, dtype):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 8])
-@pytest.mark.parametrize("ranks", [1, 3, 4, 9])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 9, 10])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_larger_of_ranks(rows, ranks, dtype):
     rng = np.random.default_rng(0)
@@ -134,6 +134,24 @@ def test_the_larger_of_ranks(rows, ranks, dtype):
     expected = A - np.maximum(X[:, :ranks, None], C[:ranks]).sum(axis=1)
     compiled_features.subtract_larger(X, C, ranks, A)
     np.testing.assert_allclose(A, expected, atol=1e-5 if dtype == np.float32 else 1e-13)
+
+
+@pytest.mark.parametrize("counts", [[1, 2, 3], [256, 5, 1]])
+def test_interpolation_has_numpys_bits(counts):
+    rng = np.random.default_rng(0)
+    knots = np.sort(rng.normal(size=(3, max(counts))))
+    first, second = rng.normal(size=(2, *knots.shape))
+    X = rng.normal(size=(2051, 3)) * 2.0
+    for j, count in enumerate(counts):  # at knots, beyond them, and next to them
+        own = knots[j, :count]
+        special = np.concatenate([own, np.nextafter(own, -9), np.nextafter(own, 9), [-99, 99]])
+        X[: len(special), j] = special
+    found = np.empty((2, *X.shape))
+    compiled_features.interpolate_pairs(X, knots, first, second, np.array(counts), *found)
+    for values, made in zip((first, second), found, strict=True):
+        for j, count in enumerate(counts):
+            expected = np.interp(X[:, j], knots[j, :count], values[j, :count])
+            np.testing.assert_array_equal(made[:, j], expected)
 
 
 @pytest.mark.parametrize("loss", [HINGE, LOGISTIC, SQUARED_HINGE], ids=list(LOSSES))

@@ -78,7 +78,7 @@ def test_the_name_of_a_file_is_no_rows(name, rng):
 def test_a_method_that_is_missing_says_what_to_set():
     for model, what in (
         (paper_classifier(), 'set calibration="sigmoid" or "isotonic", or loss="logistic"'),
-        (FPCClassifierCV(), 'set calibration="sigmoid" or "isotonic", and fit'),
+        (FPCClassifierCV(solvers="paper"), 'set calibration="sigmoid" or "isotonic", and fit'),
         (FPCClassifierCV(calibration="sigmoid", refit=False), "Set refit=True"),
     ):
         with pytest.raises(AttributeError, match=what) as found:

@@ -29,7 +29,7 @@ FRAME = pd.DataFrame(X, columns=["age", "income", "height"])
         ({"centers": np.ones(3)}, r"centers must have shape \(n, 3\)"),
         ({"centers": [["a", "b", "c"]]}, "centers must be"),
         ({"centers": np.full((2, 3), np.nan)}, "centers must be finite"),
-        ({"scaler": "robust"}, "scaler must be one of 'minmax', 'standard', 'quantile', None"),
+        ({"scaler": "robust"}, "scaler must be one of 'minmax', 'symmetric', 'standard', 'q"),
         ({"solver": "exact"}, "solver must be one of 'auto', .*'newton'; got 'exact'"),
         ({"rho": -1e-9}, "rho must be a number of at least 0; got -1e-09"),
         ({"rho": np.nan}, "rho must be"),

@@ -31,7 +31,7 @@ from polysift.features.centers import hash_rows
 from polysift.features.scalers import SCALERS, MinMaxScaler
 from polysift.features.survey import FOLD_SEED
 from polysift.runtime import progress
-from polysift.selection import search as selection_search
+from polysift.selection import race
 from polysift.training.folds import stratified_folds
 from problems import optional, paper_classifier
 from searching import (
@@ -280,7 +280,7 @@ def test_float32_rows_equal_plain_fits_to_their_rounding():
 def test_sparse_rows_give_the_same_search():
     X, y = problem()
     X = X * (np.random.default_rng(4).random(X.shape) < 0.6)
-    make = FPCClassifierCV(**QUICK, rhos=1e-4, cv=3, random_state=0, scoring="roc_auc")
+    make = FPCClassifierCV(**QUICK | {"rhos": 1e-4}, cv=3, random_state=0, scoring="roc_auc")
     dense, sparse = clone(make).fit(X, y), clone(make).fit(sp.csr_array(X), y)
     same_results(sparse, dense, atol=1e-9)
     np.testing.assert_allclose(
@@ -412,13 +412,13 @@ def test_the_refit_takes_over_what_is_shared():
 
 def test_a_refit_without_calibration_scores_no_rows(monkeypatch):
     X, y = problem(200)
-    original = selection_search.refit
+    original = race.refit
 
     def refit(self, *arguments):
         monkeypatch.setattr(LocalEngine, "scores", lambda *_: pytest.fail("there are no folds"))
         return original(self, *arguments)
 
-    monkeypatch.setattr(selection_search, "refit", refit)
+    monkeypatch.setattr(race, "refit", refit)
     search = FPCClassifierCV(**QUICK, cv=3).fit(X, y)
     assert np.isfinite(search.best_estimator_.coef_).all()
 
@@ -448,6 +448,7 @@ def test_candidates_are_all_combinations():
         (2, 5, 100),
         scalers=("minmax", None),
         rhos=(None, 1e-3),
+        solvers=("paper", "converged"),
         max_iter=(3, 6),
         cv=2,
         random_state=0,
@@ -589,7 +590,14 @@ def test_screening_says_where_each_candidate_stopped():
 def test_screening_halves_the_tracks_of_each_degree_at_each_rung():
     X, y = problem(300)
     search = FPCClassifierCV(
-        2, (3, 5, 7, 10), scalers="minmax", max_iter=(5, 10, 20), cv=3, random_state=0
+        2,
+        (3, 5, 7, 10),
+        scalers="minmax",
+        rhos=(None, 1e-9, 1e-6, 1e-3),
+        solvers=("paper", "converged"),
+        max_iter=(5, 10, 20),
+        cv=3,
+        random_state=0,
     ).fit(X, y)
     results = search.cv_results_
     gone = {}
@@ -640,6 +648,7 @@ def test_one_standard_error_takes_a_smaller_model():
     X, y = problem(300, seed=1)
     settings = {"scalers": "minmax", "solvers": "paper", "cv": 5, "random_state": 0}
     settings |= {"degrees": (1, 2, 3), "n_centers": (4, 10, 20), "screen": False}
+    settings |= {"rhos": (None, 1e-9, 1e-6, 1e-3)}
     best = FPCClassifierCV(**settings).fit(X, y)
     small = FPCClassifierCV(**settings, one_standard_error=True).fit(X, y)
     np.testing.assert_array_equal(
@@ -710,9 +719,9 @@ def test_every_way_to_split(cv):
         ({"n_centers": ()}, "n_centers must hold at least one value"),
         ({"centers": "grid"}, "centers must be one of"),
         ({"centers": np.ones((4, 2))}, r"centers must have shape \(n, 3\)"),
-        ({"scalers": "robust"}, "scalers must be one of 'minmax', 'standard', 'quantile', None"),
+        ({"scalers": "robust"}, "scalers must be one of 'minmax', .*, None; got 'robust'"),
         ({"scalers": ["minmax", 3]}, "scalers must be one of"),
-        ({"solvers": ("paper", "exact")}, "solvers must be one of 'paper', 'converged'; got 'ex"),
+        ({"solvers": ("paper", "exact")}, "solvers must be one of 'paper', 'lbfgs', .*; got 'ex"),
         ({"solvers": None}, "solvers must be one of"),
         ({"rhos": [1e-3, -1.0]}, r"rhos must be a number of at least 0; got -1\.0"),
         ({"rhos": []}, "rhos must hold at least one value"),
@@ -723,7 +732,16 @@ def test_every_way_to_split(cv):
         ({"cv": 1.5}, "cv must be a number of folds"),
         ({"cv": "five"}, "cv must be a number of folds"),
         ({"scoring": "nope"}, "scoring='nope' is not a scorer"),
-        ({"scoring": ["accuracy"]}, "scoring must be"),
+        ({"scoring": []}, "scoring must be a scorer, or a list"),
+        ({"scoring": ["accuracy"]}, "refit must name the one of several scorers"),
+        ({"scoring": ["accuracy", "nope"], "refit": "accuracy"}, "'nope' is not a scorer"),
+        ({"kernels": "gauss"}, "kernels must be one of 'polynomial', 'spline'; got 'gauss'"),
+        ({"losses": "huber"}, "losses must be one of 'hinge', .*; got 'huber'"),
+        ({"losses": "hinge", "solvers": "lbfgs"}, "solvers='lbfgs' needs a smooth loss"),
+        ({"effort": "low"}, "effort must be one of 'normal', 'high'; got 'low'"),
+        ({"threshold": "roc"}, "threshold must be 'accuracy', 'f1', 'balanced', None, or a matr"),
+        ({"threshold": np.ones((3, 3))}, r"threshold must be a matrix of costs .* \(3, 3\)"),
+        ({"class_weight": [None, "even"]}, "class_weight must be"),
         ({"refit": "roc_auc"}, "refit must be True or False; got 'roc_auc'"),
         ({"screen": 1}, "screen must be True or False"),
         ({"one_standard_error": None}, "one_standard_error must be True or False"),

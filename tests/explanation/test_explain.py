@@ -335,6 +335,7 @@ class TestAttributions:
         assert found.features(1)[0] == {
             "feature": "x7",
             "attribution": float(found.attribution[0, 7]),
+            "shuffled": float(found.shuffled[7]),
         }
         assert found.gradients(X[:2]).shape == (2, 120)
         assert found.reason in str(found) and found.to_dict()["reason"] == found.reason

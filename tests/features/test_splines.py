@@ -26,7 +26,7 @@ def kappa(scaler, a, b):
     """Return the kernel of values a and b of a column, (len(a), len(b))."""
     a, b = (np.asarray(side, dtype=float)[:, np.newaxis] for side in (a, b))
     q, own = scaler.transform(a), scaler.transform(b)
-    heights, own_heights = scaler.heights_of(a), scaler.heights_of(b)
+    heights, own_heights = scaler.ranks_and_heights(a)[1], scaler.ranks_and_heights(b)[1]
     return heights + own_heights.T - np.maximum(q, own.T)
 
 
@@ -130,7 +130,7 @@ def test_a_constant_and_an_empty_column_have_no_part():
     scaler = SplineScaler.learn(column_statistics(X, np.ones(50)), quantile_sketch(X, np.ones(50)))
     assert scaler.counts.tolist() == [1, 1, 50] and scaler.middle.tolist() == [3.0, 0.0, 24.0]
     filled = scaler.filled(X)
-    for part in (scaler.transform(filled), scaler.heights_of(filled)):
+    for part in (scaler.transform(filled), scaler.ranks_and_heights(filled)[1]):
         assert (part[:, :2] == 0).all() and (part[:, 2] != 0).any()
     scaler.validate(3)
 
@@ -142,7 +142,7 @@ def test_heights_at_ranks_and_slopes_are_those_of_values():
     rows = np.concatenate([x, rng.normal(size=200), [-10.0, 10.0]])[:, np.newaxis]
     np.testing.assert_allclose(
         scaler.heights_at(scaler.transform(rows)[:, 0], 0),
-        scaler.heights_of(rows)[:, 0],
+        scaler.ranks_and_heights(rows)[1][:, 0],
         atol=1e-12,
     )
     step = 1e-9

@@ -34,6 +34,8 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt  # noqa: E402
 
 QUICK = {
+    "scalers": ("minmax", "quantile"),
+    "solvers": ("paper", "converged"),
     "degrees": (1, 2, 3),
     "n_centers": (3, 6, 10),
     "max_iter": (5, 10),
@@ -172,7 +174,7 @@ def test_scales_and_ticks(param, values, scale, ticks, ax):
 
 
 def test_one_split_has_no_band():
-    search = FPCClassifierCV(**QUICK, scalers="minmax", solvers="paper", cv=0.33).fit(X, Y)
+    search = FPCClassifierCV(**QUICK | {"scalers": "minmax", "solvers": "paper"}, cv=0.33).fit(X, Y)
     display = SearchCurveDisplay.from_estimator(search)
     assert display.bands_ == [] and len(display.lines_) == 1
     assert not any("std. error" in label for label in labels(display.ax_))
@@ -180,7 +182,7 @@ def test_one_split_has_no_band():
 
 def test_more_lines_than_colours_are_too_many():
     scalers = (None, "standard", "quantile", "minmax")
-    search = FPCClassifierCV(**QUICK, scalers=scalers, cv=0.33).fit(X, Y)
+    search = FPCClassifierCV(**QUICK | {"scalers": scalers}, cv=0.33).fit(X, Y)
     names = [curve.label for curve in SearchCurveDisplay.from_estimator(search).curves]
     assert len(COLOURS) < 8 and names == ["no scaler", "standard", "quantile", "minmax"]
 
@@ -407,7 +409,7 @@ def test_a_model_without_probabilities():
 
 
 def test_a_search_without_a_model():
-    search = FPCClassifierCV(**QUICK, cv=0.33, solvers="paper", refit=False).fit(X, Y)
+    search = FPCClassifierCV(**QUICK | {"solvers": "paper"}, cv=0.33, refit=False).fit(X, Y)
     SearchCurveDisplay.from_estimator(search)
     for display in (ConvergenceDisplay, ReliabilityDisplay, ImportanceDisplay):
         with pytest.raises(ValueError, match="refit=False made none. Set refit=True"):

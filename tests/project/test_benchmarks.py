@@ -41,7 +41,7 @@ def between(page, section):
 
 @pytest.mark.needs("polysift_paper")
 def test_sections_of_one_process(tmp_path, capsys):
-    sections = ("gram", "sweep", "fits", "small", "converged", "growth")
+    sections = ("gram", "sweep", "splines", "fits", "small", "converged", "growth")
     run_sections(tmp_path, *sections)
     printed = capsys.readouterr()
     page = (tmp_path / "README.md").read_text()

@@ -23,6 +23,7 @@ LINES = 450
 
 LONG = {
     "estimators.classifier": "the docstring of its parameters and attributes",
+    "estimators.search": "the docstring of its parameters and attributes",
 }
 
 ROOMS = (

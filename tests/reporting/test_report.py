@@ -141,7 +141,13 @@ def calibrated():
 @pytest.fixture(scope="module")
 def search():
     return FPCClassifierCV(
-        (1, 2, 3), (3, 6, 10), rhos=(None, 1e-3), max_iter=(5, 10), cv=3, random_state=0
+        (1, 2, 3),
+        (3, 6, 10),
+        rhos=(None, 1e-3),
+        solvers=("paper", "converged"),
+        max_iter=(5, 10),
+        cv=3,
+        random_state=0,
     ).fit(*TRAIN)
 
 
@@ -245,7 +251,8 @@ def test_what_matters(calibrated, calibrated_html):
     assert all(note in text for note in notes_of(found))
     features, pairs, terms = (page.rows("importance", k) for k in range(3))
     assert [row[0] for row in features] == [e["feature"] for e in found.features()]
-    assert [row[2] for row in features] == [f"{e['attribution']:.3g}" for e in found.features()]
+    both = [f"{e['attribution']:.3g}{e['shuffled']:.3g}" for e in found.features()]
+    assert [row[2] for row in features] == both
     assert [row[0] for row in pairs] == ["x0 & x1"]
     assert [row[0] for row in terms[1:]] == [e["term"] for e in found.terms(10)]
 

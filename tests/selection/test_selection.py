@@ -10,7 +10,8 @@ from polysift.selection.candidates import Row, choose, ranks, standard_error
 
 def row(scores, n=10, degree=2, max_iter=5, finished=True):
     params = {"n_centers": n, "degree": degree, "max_iter": max_iter, "solver": "paper"}
-    return Row(params, np.array(scores, dtype=float), 5.0, finished)
+    scores = np.array(scores, dtype=float)
+    return Row(params, scores, iterations=5.0, complete=finished, finished=finished)
 
 
 def test_the_mean_is_over_the_splits_that_were_run():

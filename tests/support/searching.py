@@ -10,7 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 from polysift import FPCClassifierCV
 from problems import noisy_problem
 
-QUICK = {"scalers": "minmax", "degrees": (1, 2), "n_centers": (5, 10), "max_iter": (5, 10)}
+QUICK = {
+    "scalers": "minmax",
+    "degrees": (1, 2),
+    "n_centers": (5, 10),
+    "solvers": ("paper", "converged"),
+    "rhos": (None, 1e-9, 1e-6, 1e-3),
+    "max_iter": (5, 10),
+}
 
 
 def problem(m=400, d=3, seed=0, classes=2):
@@ -44,6 +51,7 @@ def on_given_centers(**changes):
         "centers": np.random.default_rng(1).random((8, 3)),
         "scalers": None,
         "rhos": 1e-4,
+        "solvers": ("paper", "converged"),
         "max_iter": (5, 20),
         "cv": 3,
         "screen": False,

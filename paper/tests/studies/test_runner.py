@@ -348,7 +348,7 @@ def test_command(command, measured, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["9", "1"], "There is no study 9; there are 1, theory and all."),
+        (["9", "1"], "There is no study 9; there are 1, theory, all and more."),
         (["--runs", "0"], "greater than or equal to 1"),
         (["--seed", "-1"], "greater than or equal to 0"),
         (["-o", "log"], "log is a file; name a folder."),
@@ -363,7 +363,7 @@ def test_wrong_commands(command, measured, words, said):
 def test_all_studies_are_there():
     known = simulations.studies()
     assert list(known)[:10] == ["motivation", "data", *"12345678"]
-    assert simulations.chosen(["all", "1"]) == list(known.values())
+    assert simulations.chosen(["all", "more", "1"]) == list(known.values())
     theory = [one.name for one in simulations.chosen(["theory", "2"])]
     assert theory == ["2", *(name for name in known if name.startswith("theory"))]
     for name, one in known.items():

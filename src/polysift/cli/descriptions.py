@@ -343,7 +343,13 @@ def candidates_table(search: FPCClassifierCV, top: int) -> Table:
     """Return the best candidates of a search, with the standard deviation over the splits."""
     results = search.cv_results_
     order = np.argsort(results["rank_test_score"], kind="stable")[:top]
-    names = {"scaler": "scaler", "degree": "degree", "n_centers": "centers", "rho": "rho"}
+    names = {
+        "kernel": "kernel",
+        "scaler": "scaler",
+        "degree": "degree",
+        "n_centers": "centers",
+        "rho": "rho",
+    }
     names |= {"solver": "solver", "max_iter": "iter"}
     rows = [
         [

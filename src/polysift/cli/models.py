@@ -125,10 +125,11 @@ def evaluate(
 ) -> None:
     """Evaluate a model on labelled rows."""
     from polysift import report as write_report
-    from polysift.cli.descriptions import confusion_table, figures_table
+    from polysift.cli.descriptions import confusion_table, figures_table, headline_table
     from polysift.data.locations import public_name
+    from polysift.estimators.headline import headline
     from polysift.reporting.evaluation import evaluate as compute
-    from polysift.reporting.report import explained
+    from polysift.reporting.report import explained, is_training_file
 
     if report is not None:
         check_file(report, force=force, inputs=(data, model))
@@ -153,6 +154,11 @@ def evaluate(
     elif not quiet:
         show_table(*figures_table({shown: figures}))
         show_table(*confusion_table(figures))
+        if is_training_file(source, classifier.training_summary_):
+            known = headline(loaded)
+            show_lines(["The model was fitted to these rows: figures on others are worse."])
+            if known is not None:
+                show_table(*headline_table(known))
     _show_drift(differences, shown=drift and not (quiet or json))
 
 

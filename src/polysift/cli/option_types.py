@@ -153,6 +153,18 @@ def class_weight(text: str) -> Any:
     return weights
 
 
+def threshold(text: str) -> Any:
+    """Read a measure, or costs such as "0,1;5,0"."""
+    if text in ("accuracy", "f1", "balanced", "none"):
+        return text
+    rows = [[number(word) for word in items(row)] for row in text.split(";")]
+    if len(rows) < 2 or any(None in row or len(row) != len(rows) for row in rows):
+        raise typer.BadParameter(
+            f"expected accuracy, f1, balanced or costs such as 0,1;5,0, got {text!r}."
+        )
+    return rows
+
+
 def centers(text: str) -> Any:
     """Read the name of a scheme, or of an .npy file that holds points."""
     if text in ("auto", "uniform", "first", "random"):

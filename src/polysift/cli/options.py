@@ -19,6 +19,7 @@ from polysift.cli.option_types import (
     items,
     memory,
     ratio_or_word,
+    threshold,
     values,
     whole_or_auto,
 )
@@ -273,6 +274,16 @@ class SolverOptions:
         Literal["sigmoid", "isotonic"] | None,
         option(MODEL, "How scores become probabilities.", "no probabilities"),
     ] = None
+    threshold: Annotated[
+        Any,
+        option(
+            MODEL,
+            "What classes are chosen for: accuracy, f1, balanced, or costs such as 0,1;5,0.",
+            "the highest score",
+            parser=threshold,
+            metavar="WORD|COSTS",
+        ),
+    ] = None
     random_state: Annotated[
         int | None, option(MODEL, "Seed of the centers.", "drawn anew", "--seed", min=0)
     ] = None
@@ -391,33 +402,26 @@ class SearchOptions:
             MODEL, "Numbers of centers: auto, or 100,400.", "auto", parser=values, metavar="LIST"
         ),
     ] = None
-    scalers: Annotated[
-        Any, option(MODEL, "Scalers.", "minmax,quantile", parser=values, metavar="LIST")
+    scalers: Annotated[Any, option(MODEL, "Scalers.", "auto", parser=values, metavar="LIST")] = None
+    kernels: Annotated[
+        Any, option(MODEL, "Kernels: polynomial,spline.", "auto", parser=values, metavar="LIST")
     ] = None
     rhos: Annotated[
-        Any, option(MODEL, "Ratios rho.", "none,1e-9,1e-6,1e-3", parser=values, metavar="LIST")
+        Any, option(MODEL, "Ratios rho.", "around auto", parser=values, metavar="LIST")
     ] = None
-    solvers: Annotated[
-        Any, option(MODEL, "Solvers.", "paper,converged", parser=values, metavar="LIST")
-    ] = None
+    solvers: Annotated[Any, option(MODEL, "Solvers.", "auto", parser=values, metavar="LIST")] = None
+    losses: Annotated[Any, option(MODEL, "Losses.", "auto", parser=values, metavar="LIST")] = None
     max_iter: Annotated[
-        Any,
-        option(
-            MODEL,
-            "Iterations after which the converged solver is evaluated.",
-            "30,100,300",
-            parser=values,
-            metavar="LIST",
-        ),
+        Any, option(MODEL, "Iterations to evaluate at.", "auto", parser=values, metavar="LIST")
+    ] = None
+    effort: Annotated[
+        Literal["normal", "high"] | None,
+        option(BUDGET, "How much is tried where nothing is given.", "normal"),
     ] = None
     cv: Annotated[
         Any,
         option(
-            MODEL,
-            "Folds, or the share of the rows to validate on: 0.25.",
-            "5",
-            parser=count_or_share,
-            metavar="N|SHARE",
+            MODEL, "Folds, or a share to validate on.", "5", parser=count_or_share, metavar="N|0.25"
         ),
     ] = None
     scoring: Annotated[str | None, option(MODEL, "scikit-learn's name of a score.", "accuracy")] = (

@@ -49,6 +49,10 @@ Data = Annotated[
         "npy, npz; sqlite:///x.db?table=t, duckdb:///...",
     ),
 ]
+DryRun = Annotated[
+    bool,
+    option(BUDGET, "Print the forecast of time and memory, and stop.", None, "--dry-run"),
+]
 Validation = Annotated[str | None, option(DATA, "A file to evaluate on, beside the training data.")]
 Holdout = Annotated[
     float | None,
@@ -77,10 +81,7 @@ def fit(
     warm_start: Annotated[
         Path | None, option(MODEL, "A model file to continue from, with its parameters.")
     ] = None,
-    dry_run: Annotated[
-        bool,
-        option(BUDGET, "Print the forecast of time and memory, and stop.", None, "--dry-run"),
-    ] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Train a classifier, and save it."""
     from polysift.training.job import check_solver_parameters
@@ -118,6 +119,7 @@ def tune(
     validation: Validation = None,
     holdout: Holdout = None,
     top: Annotated[int, option(OUTPUT, "How many candidates to list.", "10", min=0)] = 10,
+    dry_run: DryRun = False,
 ) -> None:
     """Choose all parameters by cross-validation, train, and save the model."""
     from polysift import FPCClassifierCV
@@ -127,9 +129,13 @@ def tune(
     search = FPCClassifierCV(**parameters, verbose=0 if output.quiet else 1)
     with as_usage():
         check_search_parameters(search)
-    output.check(data, validation)
+    if not dry_run:
+        output.check(data, validation)
     source = labels.open(data, reading, quiet=output.quiet)
     _set_class_weight(search, source)
+    if dry_run:
+        _show_forecast(search.plan(source, show=False), output)
+        return
     evaluated = _evaluation_data(data, source, validation, labels, reading, output)
     if holdout is not None:
         source, evaluated = _parts(source, holdout, validation, search)

@@ -12,7 +12,7 @@ result.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import fsum
 from typing import Any
 
@@ -142,6 +142,10 @@ class Encoding:
         own = _in_units(given, self.unit)
         own[given == 0] = 0.0
         return own
+
+    def weighing(self, class_weight: Any) -> Encoding:
+        """Return the encoding with other weights of the classes."""
+        return replace(self, factors=_factors(class_weight, self.counts, self.classes))
 
     def weights(self, own: FloatArray | None, codes: IntArray) -> FloatArray | None:
         """Return the weights of rows: their own, times those of their classes."""

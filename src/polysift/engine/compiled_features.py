@@ -21,8 +21,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 def compiled(function: F) -> F:
     """Compile a function on first use, and cache it on disk if a folder is writable."""
     # Sums may be reordered and contracted, but NaN and infinity keep their meaning.
-    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
-    options["fastmath"] = {"reassoc", "contract", "nsz", "arcp"}
+    return _compiled(function, {"reassoc", "contract", "nsz", "arcp"})
+
+
+def compiled_exactly(function: F) -> F:
+    """Compile a function that rounds as NumPy does."""
+    return _compiled(function, set())
+
+
+def _compiled(function: F, fastmath: set[str]) -> F:
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy", "fastmath": fastmath}
     try:
         return njit(cache=True, **options)(function)
     except RuntimeError:  # neither this folder nor the user's cache can be written to
@@ -74,11 +82,49 @@ def scale_by_quantiles(
         out[i, d] = 1.0
 
 
+@compiled_exactly
+def interpolate_pairs(
+    X: FloatArray,
+    knots: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+    counts: IntArray,
+    out: FloatArray,
+    other: FloatArray,
+) -> None:
+    """Interpolate two functions with the same knots in each column, as ``np.interp`` does.
+
+    Their values at the knots are ``first`` and ``second``; those of X are written into ``out`` and
+    ``other``. X has no NaN.
+    """
+    rows, d = X.shape
+    x, at = np.empty(rows), np.empty(rows, np.int64)
+    for k in range(d):
+        own, f, g, last = knots[k], first[k], second[k], counts[k] - 1
+        for i in range(rows):
+            x[i], at[i] = X[i, k], 0
+        left = last + 1
+        while left > 1:  # a step of all searches at once: these are vectors, and no branches
+            half = left >> 1
+            for i in range(rows):
+                j = at[i]
+                at[i] = j + half if own[j + half] <= x[i] else j
+            left -= half
+        for i in range(rows):
+            j = at[i]
+            if j == last or x[i] <= own[0]:
+                out[i, k], other[i, k] = f[j], g[j]
+            else:
+                width, step = own[j + 1] - own[j], x[i] - own[j]
+                out[i, k] = (f[j + 1] - f[j]) / width * step + f[j]
+                other[i, k] = (g[j + 1] - g[j]) / width * step + g[j]
+
+
 @compiled
 def subtract_larger(X: FloatArray, C: FloatArray, ranks: int, A: FloatArray) -> None:
     """Subtract ``sum_k max(X[i, k], C[k, j])`` over the ranks from A; two rows by four ranks."""
     rows, n = A.shape
-    pairs, fours = rows - rows % 2, ranks - ranks % 4
+    pairs, fours, twos = rows - rows % 2, ranks - ranks % 4, ranks - ranks % 2
     for i in range(0, pairs, 2):
         for k in range(0, fours, 4):
             a0, a1, a2, a3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
@@ -89,7 +135,13 @@ def subtract_larger(X: FloatArray, C: FloatArray, ranks: int, A: FloatArray) -> 
                 A[i + 1, j] -= (_larger(b0, c0) + _larger(b1, c1)) + (
                     _larger(b2, c2) + _larger(b3, c3)
                 )
-        for k in range(fours, ranks):
+        for k in range(fours, twos, 2):
+            a0, a1, b0, b1 = X[i, k], X[i, k + 1], X[i + 1, k], X[i + 1, k + 1]
+            for j in range(n):
+                c0, c1 = C[k, j], C[k + 1, j]
+                A[i, j] -= _larger(a0, c0) + _larger(a1, c1)
+                A[i + 1, j] -= _larger(b0, c0) + _larger(b1, c1)
+        for k in range(twos, ranks):
             a0, b0 = X[i, k], X[i + 1, k]
             for j in range(n):
                 A[i, j] -= _larger(a0, C[k, j])
@@ -100,7 +152,11 @@ def subtract_larger(X: FloatArray, C: FloatArray, ranks: int, A: FloatArray) -> 
             for j in range(n):
                 c0, c1, c2, c3 = C[k, j], C[k + 1, j], C[k + 2, j], C[k + 3, j]
                 A[i, j] -= (_larger(a0, c0) + _larger(a1, c1)) + (_larger(a2, c2) + _larger(a3, c3))
-        for k in range(fours, ranks):
+        for k in range(fours, twos, 2):
+            a0, a1 = X[i, k], X[i, k + 1]
+            for j in range(n):
+                A[i, j] -= _larger(a0, C[k, j]) + _larger(a1, C[k + 1, j])
+        for k in range(twos, ranks):
             a0 = X[i, k]
             for j in range(n):
                 A[i, j] -= _larger(a0, C[k, j])

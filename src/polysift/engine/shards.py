@@ -270,6 +270,8 @@ class ShardWork(ShardFeatures):
                 A = self._stored[span[0] : span[1]][own].astype(float, copy=False)
             else:
                 A = self._chosen_features(X, own)
+            if A.shape[1] > len(T):  # a problem with fewer centers
+                A = np.ascontiguousarray(A[:, : len(T)])
             A *= np.sqrt(share[lo:hi])[:, np.newaxis]
             times_triangular(A, T)
             H += A.T @ A

@@ -36,6 +36,10 @@ def check_partial_parameters(model: Any) -> None:
             "it needs folds of all rows. Use loss='logistic' with solver='lbfgs', which has "
             "probabilities, or calibrate on rows that are held out",
         ),
+        f"threshold={model.threshold!r}": (
+            model.threshold is not None,
+            "it needs folds of all rows. Choose thresholds on rows that are held out",
+        ),
         "class_weight='balanced'": (
             isinstance(model.class_weight, str),
             "it needs the classes of all rows. Pass a dict of weights",

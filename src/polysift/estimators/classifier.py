@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from polysift.data.inputs import keeping_features, refuse_masked, rows_source, training_source
 from polysift.data.source import DataSource
-from polysift.engine.sums import predicted_codes
 from polysift.estimators.batches import (
     check_partial_parameters,
     checked_classes,
@@ -30,6 +29,7 @@ from polysift.estimators.fitted import (
     FitTasks,
     calibrator_of,
     check_warm_start,
+    decided_codes,
     feature_map_of,
     is_calibrated,
     scores_by_shard,
@@ -214,6 +214,12 @@ class FPCClassifier(
         The latter two are minimised with a penalty, ``(rho_ / 2) |u|^2`` beside the sum of
         "squared_hinge" over the rows, and a quarter of it beside that of "logistic": with few rows
         per center, raise ``rho``. "paper" remains close to a ridge regression with any loss.
+    threshold : {"accuracy", "f1", "balanced"} or matrix of costs, default=None
+        What ``predict`` chooses classes for: thresholds that are best for the accuracy, the F1 of
+        the second class (with more classes, its mean over them), the mean recall, or the mean cost
+        of a row, where ``costs[i][j]`` is that of a row of the i-th class taken for the j-th. They
+        are learned from out-of-fold scores, as a calibrator is, and taken only if they help on rows
+        held out. None is the class of the highest score.
 
     Attributes
     ----------
@@ -294,6 +300,11 @@ class FPCClassifier(
         With ``calibration``, the quality of the out-of-fold probabilities: "brier_score",
         "log_loss", and "reliability" with the "predicted" and "observed" shares of bins and their
         "weight".
+    decision_thresholds_ : ndarray of shape (K,)
+        With ``threshold``: what ``predict`` subtracts from the scores.
+    threshold_report_ : dict
+        With ``threshold``: the "measure", and its value on rows held out "before" and "after",
+        without thresholds and with those of other folds. A cost has a minus sign.
     column_kinds_ : ndarray of shape (n_features_in_,)
         What each column was found to be: "number", "category", "date"; "encoded category", for
         whose many levels the labels stand; and columns that are left out: "empty", "constant",
@@ -371,6 +382,7 @@ class FPCClassifier(
         max_levels: int = DEFAULT_MAX_LEVELS,
         kernel: str = "auto",
         loss: str = "auto",
+        threshold: Any = None,
     ) -> None:
         self.degree = degree
         self.n_centers = n_centers
@@ -397,6 +409,7 @@ class FPCClassifier(
         self.max_levels = max_levels
         self.kernel = kernel
         self.loss = loss
+        self.threshold = threshold
 
     @with_callbacks
     def fit(
@@ -573,8 +586,9 @@ class FPCClassifier(
         """
         scores, device = self._scores(X)
         if device is not None:
-            return device.labels(scores, self.classes_)
-        return self.classes_[predicted_codes(scores)]
+            thresholds = getattr(self, "decision_thresholds_", None)
+            return device.labels(scores, self.classes_, thresholds)
+        return self.classes_[decided_codes(self, scores)]
 
     @available_when(is_calibrated)
     def predict_proba(self, X: Any) -> FloatArray:
@@ -665,8 +679,16 @@ class FPCClassifier(
         check_is_fitted(self)
         output = check_predictions(path, overwrite=overwrite)
         calibrator = calibrator_of(self) if proba and is_calibrated(self) else None
+        predictor = Predictor(
+            feature_map_of(self),
+            self.coef_,
+            self.classes_,
+            scores,
+            calibrator,
+            getattr(self, "decision_thresholds_", 0.0),
+        )
         write_predictions(
-            Predictor(feature_map_of(self), self.coef_, self.classes_, scores, calibrator),
+            predictor,
             rows_source(self, X, reset=False),
             output,
             overwrite=overwrite,

@@ -20,6 +20,7 @@ from polysift.features.feature_map import FeatureMap
 from polysift.features.portable import Array, PortableMap, is_portable
 from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.parallel import block_spans
+from polysift.runtime.types import FloatArray
 from polysift.training.calibration import Calibrator, IsotonicCalibrator, SigmoidCalibrator
 
 BLOCK_FEATURES = 2**24
@@ -109,9 +110,14 @@ class Device:
             return values
         return self.xp.asarray(values, device=self.device)
 
-    def labels(self, scores: Array, classes: Any) -> Array:
-        """Return the classes of scores (rows, K); classes that are text as a NumPy array."""
+    def labels(self, scores: Array, classes: Any, thresholds: FloatArray | None = None) -> Array:
+        """Return the classes of scores (rows, K); classes that are text as a NumPy array.
+
+        ``thresholds`` (K,) are subtracted from the scores before.
+        """
         xp = self.xp
+        if thresholds is not None:
+            scores = scores - xp.asarray(thresholds, dtype=scores.dtype, device=self.device)
         if scores.shape[1] == 1:
             codes = xp.astype(scores[:, 0] >= 0, xp.int64)
         else:

@@ -26,7 +26,7 @@ from polysift.runtime.checkpoints import digest
 from polysift.runtime.parallel import MIN_THREADED_FEATURES, Span, usable_jobs
 from polysift.runtime.parameters import check_n_jobs
 from polysift.runtime.progress import Monitor
-from polysift.runtime.types import FloatArray
+from polysift.runtime.types import FloatArray, IntArray
 from polysift.training.calibration import Calibrator, SigmoidCalibrator, calibrator_from_dict
 from polysift.training.fit import Trained
 
@@ -59,14 +59,25 @@ FRAMES = 0 if with_callbacks.__module__ == __name__ else 1
 """The number of frames that the decorator puts between a method and its caller."""
 
 
+OPTIONAL_ATTRIBUTES = (
+    "calibrator_",
+    "calibration_report_",
+    "decision_thresholds_",
+    "threshold_report_",
+    "selection_",
+    "held_out_",
+    "partial_sums_",
+)
+"""Fitted attributes that not every fit sets, so that those of an earlier one must go."""
+
+
 def set_fitted_attributes(model: Any, trained: Trained, seed: int) -> None:
     """Set the fitted attributes of a classifier to those of a training run."""
     made = fitted_attributes(trained) | {"random_state_": seed, "_map_params": map_params(model)}
     if trained.calibration is None and gives_probabilities(model):
         K = trained.result.u.shape[1]
         made["calibrator_"] = SigmoidCalibrator(np.ones(K), np.zeros(K)).to_dict()
-    earlier = ("calibrator_", "calibration_report_", "selection_", "held_out_", "partial_sums_")
-    for name in earlier:
+    for name in OPTIONAL_ATTRIBUTES:
         model.__dict__.pop(name, None)
     for name, value in made.items():
         setattr(model, name, value)
@@ -101,6 +112,9 @@ def fitted_attributes(trained: Trained) -> dict[str, Any]:
     if trained.calibration is not None:
         made["calibrator_"] = trained.calibration.calibrator.to_dict()
         made["calibration_report_"] = trained.calibration.report
+    if trained.thresholds is not None:
+        made["decision_thresholds_"] = trained.thresholds.values
+        made["threshold_report_"] = trained.thresholds.report
     return made
 
 
@@ -151,6 +165,11 @@ def scores_by_shard(
         yield from monitor.watch("prediction", source.n_rows, zip(counts, results, strict=True))
 
 
+def decided_codes(model: Any, scores: FloatArray) -> IntArray:
+    """Return the class of each row of scores (m, K), by the model's decision thresholds."""
+    return predicted_codes(scores - getattr(model, "decision_thresholds_", 0.0))
+
+
 def is_calibrated(estimator: Any) -> bool:
     """Return True if there are probabilities, by calibration or with the loss; else raise."""
     if estimator.calibration is None and not gives_probabilities(estimator):
@@ -188,7 +207,7 @@ def streamed_accuracy(model: Any, source: DataSource) -> float:
 
     def count(span: Span, part: Any, scores: FloatArray) -> tuple[float, float]:
         labels = checked_labels(source, span[0], part)
-        right = predicted_codes(scores) == codes_among(labels, model.classes_, source.target)
+        right = decided_codes(model, scores) == codes_among(labels, model.classes_, source.target)
         weights = checked_weights(source, span[0], source.weights(part))
         if weights is None:
             return float(np.sum(right)), float(len(right))

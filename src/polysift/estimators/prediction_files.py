@@ -102,6 +102,8 @@ class Predictor:
         Whether scores are wanted.
     calibrator : Calibrator or None
         How scores become probabilities, where those are wanted.
+    thresholds : ndarray of shape (K,) or float
+        What is subtracted from the scores before a class is chosen.
     """
 
     feature_map: FeatureMap
@@ -109,6 +111,7 @@ class Predictor:
     classes: Any
     scores: bool
     calibrator: Calibrator | None
+    thresholds: FloatArray | float = 0.0
 
     def map_shards(
         self, source: DataSource, n_threads: int, finish: Callable[[Span, Predictions], R]
@@ -117,8 +120,8 @@ class Predictor:
 
         def predict(span: Span, _part: Any, scores: FloatArray) -> R:
             p = None if self.calibrator is None else self.calibrator.probabilities(scores)
-            predictions = Predictions(predicted_codes(scores), scores if self.scores else None, p)
-            return finish(span, predictions)
+            codes = predicted_codes(scores - self.thresholds)
+            return finish(span, Predictions(codes, scores if self.scores else None, p))
 
         return score_shards(source, self.feature_map, self.coef, n_threads, predict)
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from sklearn.base import BaseEstimator, ClassifierMixin
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.utils.validation import check_is_fitted
 
@@ -18,6 +19,7 @@ from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.conventions import PolysiftEstimator, available_when
 from polysift.estimators.fitted import (
     FRAMES,
+    OPTIONAL_ATTRIBUTES,
     CallbackSupportMixin,
     FitTasks,
     calibrator_of,
@@ -28,12 +30,15 @@ from polysift.estimators.fitted import (
 from polysift.estimators.headline import ShowsHeadline
 from polysift.features.feature_map import DEFAULT_MAX_LEVELS
 from polysift.runtime.types import FloatArray
-from polysift.selection.candidates import Row, SearchResult, choose, cv_results
-from polysift.selection.job import check_search_parameters, search_job
-from polysift.selection.scoring import check_scorer
+from polysift.selection.candidates import Row, SearchResult, best_so_far, cv_results
+from polysift.selection.forecast import plan_search
+from polysift.selection.job import check_search_parameters, is_auto, search_job
+from polysift.selection.levels import sample_sizes
+from polysift.selection.scoring import check_scorers
 from polysift.selection.search import search
 from polysift.solvers.result import Status
 from polysift.training.fit import Trained
+from polysift.training.plan import Forecast
 
 SHARED_PARAMETERS = (
     "alpha",
@@ -43,6 +48,7 @@ SHARED_PARAMETERS = (
     "n_jobs",
     "memory_limit",
     "calibration",
+    "threshold",
     "engine",
     "columns",
     "max_levels",
@@ -60,18 +66,54 @@ def _is_refitted(estimator: Any) -> bool:
 
 
 def _has_probabilities(estimator: Any) -> bool:
-    return _is_refitted(estimator) and is_calibrated(estimator)
+    _is_refitted(estimator)
+    if estimator.calibration is not None:
+        return True
+    model = getattr(estimator, "best_estimator_", None)
+    if model is not None:
+        return is_calibrated(model)
+    open_pair = is_auto(estimator.solvers) and is_auto(estimator.losses)
+    return (open_pair and estimator.effort == "normal") or is_calibrated(estimator)
 
 
 def _outcome(search: Any, rows: list[Row], best: int, classes: Any) -> dict[str, Any]:
     """Return the fitted attributes that tell the candidates and the best of them."""
+    several = isinstance(search.scoring, list | tuple | set | dict)
+    metrics = tuple(check_scorers(search.scoring, search.refit)) if several else ()
     return {
         "classes_": classes,
-        "cv_results_": cv_results(rows),
+        "cv_results_": cv_results(rows, metrics),
         "best_index_": best,
         "best_params_": {"centers": search.centers, **rows[best].params},
         "best_score_": float(rows[best].mean),
     }
+
+
+WHY = {
+    "time_limit": "time_limit struck",
+    "interrupted": "interrupted",
+    "callback": "a callback asked for it",
+}
+"""Why a search ended early, in words."""
+
+
+def _sentence(found: SearchResult, status: str) -> str:
+    """Return what became of a search, as a sentence."""
+    if status == "finished":
+        return "All candidates were compared."
+    finished, compared = (
+        sum(getattr(row, name) for row in found.rows) for name in ("finished", "complete")
+    )
+    what = f"the best of {finished} finished candidates was taken"
+    if not finished:
+        what = f"the best of {compared} candidates was taken, which were compared on a sample"
+    if found.model is not None:
+        rows = found.model.summary["rows"]
+        if rows < found.n_rows:
+            what += f", as it was fitted to {rows:,} rows: there was no time for all"
+        elif found.model.result.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+            what += ", and its refit was cut short, too"
+    return f"The search ended early ({WHY[status]}): {what}."
 
 
 class _StageHook:
@@ -86,7 +128,7 @@ class _StageHook:
 
     def end(self, rows: list[Row], classes: Any) -> bool:
         """Report the end of a stage; return whether to end the search."""
-        best = choose(rows)
+        best = best_so_far(rows)
         assert best is not None
         return self._tasks.end_part(lambda: _outcome(self._search, rows, best, classes))
 
@@ -96,71 +138,97 @@ class FPCClassifierCV(
 ):
     """``FPCClassifier`` with its parameters chosen by cross-validation.
 
-    The candidates are all combinations of scalers, degrees, numbers of centers, ratios rho,
-    solvers and numbers of iterations. They share their computations. For each scaler and degree one
-    pass over the data gives the Gram matrices of all folds, whose leading blocks are those of fewer
-    centers. The first iterate of every candidate is a ridge solution in closed form, and one pass
-    scores all of them on the rows that were held out. Those that continue advance together, as
-    columns of one matrix, in the same passes.
+    With nothing set, the search begins with the automatic choice of ``FPCClassifier``, and compares
+    it with rivals: the other kernel, other degrees, other ratios rho. All are tried on a small
+    sample of the rows first, and only the best on larger ones and in the end on all rows, so that
+    the search takes a few times as long as a fit. It has a model within seconds, and always returns
+    the best one so far: after ``time_limit``, and after Ctrl-C.
+
+    Where kernels, degrees or scalers are given, the candidates are all combinations. They share
+    their computations: for each kernel, scaler and degree one pass over the data gives the Gram
+    matrices of all folds, whose leading blocks are those of fewer centers. The first iterate of
+    every candidate is a ridge solution in closed form, and one pass scores all of them on the rows
+    that were held out. Those that continue advance together, as columns of one matrix, in the same
+    passes.
 
     Parameters
     ----------
     degrees : {"auto", "paper"}, int or list of int, default="auto"
-        The degrees. "paper" is 1 to s_max of ``degree_bound``; "auto" is 1 to max(s_max, 5), since
-        with rows as centers degrees beyond s_max pay in high dimension. Degrees that overflow
-        are left out, with a warning.
+        The degrees. "auto" leaves them to the automatic choice, and to its neighbours; where
+        kernels or scalers are given it is 1 to max(s_max, 5). "paper" is 1 to s_max of
+        ``degree_bound``. Degrees that overflow are left out, with a warning.
     n_centers : "auto", int or list of int, default="auto"
-        The numbers of centers; a smaller number uses the first of the larger. "auto" is up to five,
-        from min(C(s+d, s), 1000) down by halves. A number above the largest possible counts as
-        that.
+        The numbers of centers; a smaller number uses the first of the larger. "auto" is that of
+        the automatic choice; where there is none it is up to five numbers, each half of the one
+        before, from 1000 or C(s+d, s) down.
     centers : {"auto", "uniform", "first", "random"} or array of shape (n, d), default="auto"
-        How the centers are chosen, as in ``FPCClassifier``; "auto" depends on the largest n.
-    scalers : str, None or list of them, default=("minmax", "quantile")
-        The scalers, as in ``FPCClassifier``; "quantile" is left out for sparse rows.
-    rhos : float, None or list of them, default=(None, 1e-9, 1e-6, 1e-3)
-        The ratios alpha / beta relative to trace(G) / n, as ``rho`` in ``FPCClassifier``; None is
-        the solver's default: the paper's alpha = 1, or the floor of "converged".
-    solvers : str or list of str, default=("paper", "converged")
-        The solvers.
-    max_iter : int or list of int, default=(30, 100, 300)
-        The numbers of iterations at which candidates of "converged" are evaluated, all in one run.
-        Candidates of "paper" have up to five iterations.
+        As in ``FPCClassifier``; the same for all candidates.
+    scalers : "auto", str, None or list, default="auto"
+        The scalers of the polynomial kernel, as in ``FPCClassifier``. "auto" leaves them to the
+        automatic choice; where kernels or degrees are given it is "minmax" and "quantile". Sparse
+        rows take those that keep zeros.
+    rhos : "auto", float, None or list, default="auto"
+        The ratios rho relative to trace(G) / n; None takes alpha and beta, and "auto" in a list is
+        that of ``FPCClassifier``. "auto" alone is that one, a tenth of it, and ten times as much.
+    solvers : "auto", str or list of str, default="auto"
+        The solvers: "paper", "lbfgs", "converged", "newton". "auto" is that of ``FPCClassifier``.
+    max_iter : "auto", int or list of int, default="auto"
+        The numbers of iterations at which candidates are evaluated, all in one run. "auto" is 7
+        for "lbfgs", 30, 100 and 300 for "converged", and 300 for "newton". Candidates of "paper"
+        have up to five iterations.
     cv : int, float, splitter or iterable, default=5
         How candidates are compared: a number of stratified folds, the share of a single validation
         part (such as 0.33), a scikit-learn splitter, or pairs of training and test rows.
-    scoring : str or callable, default=None
-        A scikit-learn scorer, which may use classes, scores or probabilities, but not X. None is
-        the accuracy. Probabilities are computed from the scores by ``calibration``, or by a
-        sigmoid, learned from other folds. Sample weights are used where the scorer takes any.
-    refit : bool, default=True
+    scoring : str, callable, list or dict, default=None
+        A scikit-learn scorer, which may use classes, scores or probabilities, but not X; a list of
+        names or a dict of several. None is the accuracy. Probabilities are computed from the
+        scores by ``calibration``, or by a sigmoid, learned from other folds; classes by the
+        thresholds that ``threshold`` asks for, likewise. Sample weights are used where the scorer
+        takes any.
+    refit : bool or str, default=True
         Whether to fit the best candidate to all rows, as ``best_estimator_``. This reuses the
         Gram matrix of the search, and does not warn: the number of iterations was searched over.
+        Of several scorers it names the one that counts; with False that is the first.
     calibration : {"sigmoid", "isotonic", None}, default=None
-        How scores become probabilities; with None there is no ``predict_proba``.
+        How scores become probabilities; with None there is ``predict_proba`` only where the best
+        candidate has the logistic loss.
     one_standard_error : bool, default=False
         Whether to choose the smallest model whose score is within one standard error of the best,
         instead of the best: on small noisy sets the best is often so by chance.
     screen : bool, default=True
-        Whether bad candidates are stopped early: all are compared by their first iterate, the best
-        three numbers of centers of each degree and solver continue, and half of them are stopped
+        Whether bad candidates are stopped early, on a sample of the rows or after few iterations:
+        by their first iterate the best three of each solver continue, and half of them are stopped
         at each number in ``max_iter``, as are those behind the best of other degrees. With False
-        every candidate is finished.
-    alpha, beta, tol, class_weight
-        As in ``FPCClassifier``. "balanced" uses the class counts of all rows, not of the folds.
+        every candidate is finished on all rows.
+    alpha, beta, tol
+        As in ``FPCClassifier``.
+    class_weight : dict, "balanced", None or list, default=None
+        As in ``FPCClassifier``; a list of them is searched over. "balanced" uses the class counts
+        of all rows, not of the folds.
     n_jobs, random_state, verbose
         As in ``FPCClassifier``.
     memory_limit, checkpoint
         As in ``FPCClassifier``. Candidates whose per-row state exceeds the limit advance in groups.
     time_limit : float, default=None
-        Seconds after which the best candidate so far is chosen. The search tries to leave time for
-        the refit, which is always finished. Degrees that were not reached are not in
-        ``cv_results_``.
+        Seconds after which the best candidate so far is returned; the refit is included. Where
+        there is no time to fit it to all rows it is a model of a sample: ``n_refit_rows_`` says of
+        how many rows. What was not reached is not in ``cv_results_``.
     engine : {"local", "ray"} or an engine, default="local"
         As in ``FPCClassifier``. Labels, weights and the scores of held-out rows are sent to this
-        process, which compares the candidates.
+        process, which compares the candidates; samples are computed here.
     columns, max_levels
         As in ``FPCClassifier``. Where labels stand for the levels of a category, the folds of that
         are those of the search.
+    kernels : "auto", str or list of str, default="auto"
+        The kernels, "polynomial" and "spline". "auto" leaves them to the automatic choice; where
+        degrees or scalers are given it is "polynomial".
+    losses : "auto", str or list of str, default="auto"
+        The losses, as in ``FPCClassifier``; "auto" is that which goes with the solver.
+    effort : {"normal", "high"}, default="normal"
+        How much is tried where nothing is given. "high" tries all degrees, kernels and scalers,
+        three pairs of solvers and losses, and lets more of them see all rows.
+    threshold : {"accuracy", "f1", "balanced"} or matrix of costs, default=None
+        As in ``FPCClassifier``; scorers that use classes see those of the thresholds.
 
     Attributes
     ----------
@@ -174,18 +242,30 @@ class FPCClassifierCV(
         Its position in ``cv_results_``.
     cv_results_ : dict of str to array
         One entry per candidate, under scikit-learn's names: "params", "param_..." for each,
-        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score"; and
-        "n_iter", the number of iterations (the mean over splits), and "status": "finished";
-        "screened" or "stopped" (by the time limit or an interrupt), where scores are those after
-        ``n_iter`` iterations; "overflow", where features are too large for their type; or "not
-        run". Candidates that were not finished rank behind all others. There are no times, since
+        "split0_test_score" and so on, "mean_test_score", "std_test_score", "rank_test_score"; of
+        several scorers these are of the one that counts, and there is "mean_test_..." with the
+        name of each; "automatic", whether it has the feature map of the automatic choice, whose
+        columns may have different weights ("params" are those that were chosen, ``best_params_``
+        leave them to ``FPCClassifier`` again); "n_iter", the number of iterations (the mean over
+        splits); "n_rows", the rows on which it was compared last; and "status": "finished";
+        "screened" or "stopped" (by the
+        time limit or an interrupt), where scores are those on ``n_rows`` rows after ``n_iter``
+        iterations; "overflow", where features are too large for their type; or "not run".
+        Candidates that were not finished rank behind all others. There are no times, since
         candidates share their computations.
     n_splits_ : int
         The number of splits.
     n_iter_ : int
         The number of iterations of the best candidate.
+    n_refit_rows_ : int
+        The rows to which ``best_estimator_`` was fitted: all, or a sample if time was short.
     status_ : str
         "finished", or why the search ended early: "time_limit", "interrupted" or "callback".
+    status_message_ : str
+        The status as a sentence.
+    scores_over_time_ : ndarray of shape (k, 2)
+        The seconds after which a best score was known, and that score; those on a sample come
+        before those on more rows, and may be higher.
     time_saved_ : float
         Seconds that fitting every candidate alone on every split would have taken, minus those of
         the search; an estimate from the measured times of its parts.
@@ -202,9 +282,13 @@ class FPCClassifierCV(
 
     Notes
     -----
-    Scalers and centers are learned from all rows, including the test folds, without the labels.
-    scikit-learn's ``GridSearchCV`` would learn them from the training folds alone, at the cost of
-    one Gram matrix per candidate.
+    Scalers and centers are learned from all rows, including the test folds, without the labels; and
+    the automatic choice is made on a sample of all rows. scikit-learn's ``GridSearchCV`` would
+    learn them from the training folds alone, at the cost of one Gram matrix per candidate. What is
+    learned from labels, as the levels of categories are, is learned inside the folds.
+
+    Which candidates see how many rows depends on the sizes of the data and on scores alone: without
+    ``time_limit`` the result does not depend on the speed of the machine.
 
     Examples
     --------
@@ -221,17 +305,17 @@ class FPCClassifierCV(
         degrees: Any = "auto",
         n_centers: Any = "auto",
         centers: Any = "auto",
-        scalers: Any = ("minmax", "quantile"),
-        rhos: Any = (None, 1e-9, 1e-6, 1e-3),
-        solvers: Any = ("paper", "converged"),
-        max_iter: Any = (30, 100, 300),
+        scalers: Any = "auto",
+        rhos: Any = "auto",
+        solvers: Any = "auto",
+        max_iter: Any = "auto",
         cv: Any = 5,
         scoring: Any = None,
-        refit: bool = True,
+        refit: bool | str = True,
         calibration: str | None = None,
         one_standard_error: bool = False,
         screen: bool = True,
-        alpha: float = 1.0,
+        alpha: float | None = None,
         beta: float | None = None,
         tol: float | None = None,
         class_weight: Any = None,
@@ -244,6 +328,10 @@ class FPCClassifierCV(
         engine: Any = "local",
         columns: Any = None,
         max_levels: int = DEFAULT_MAX_LEVELS,
+        kernels: Any = "auto",
+        losses: Any = "auto",
+        effort: str = "normal",
+        threshold: Any = None,
     ) -> None:
         self.degrees = degrees
         self.n_centers = n_centers
@@ -271,6 +359,10 @@ class FPCClassifierCV(
         self.engine = engine
         self.columns = columns
         self.max_levels = max_levels
+        self.kernels = kernels
+        self.losses = losses
+        self.effort = effort
+        self.threshold = threshold
 
     @with_callbacks
     def fit(
@@ -299,14 +391,38 @@ class FPCClassifierCV(
         with keeping_features(self):
             source = training_source(self, X, y, sample_weight, reset=True)
             job = search_job(self, source, groups)
-            tasks = FitTasks(self, len(job.degrees) * len(job.scalers), X, y, "stage")
+            levels = len(sample_sizes(source, job)) + 1
+            tasks = FitTasks(self, job.most_variants() * levels, X, y, "stage")
             found = search(source, job, _StageHook(self, tasks))
         self._store(found, job.seed)
         tasks.end()
         self._warn_overflow()
         if self.status_ not in ("finished", "callback"):
-            self._warn_stopped(found)
+            self._warn_stopped()
         return self
+
+    def plan(self, X: Any, y: Any = None, *, show: bool = True) -> Forecast:
+        """Return the expected memory and time of ``fit``, without fitting.
+
+        Parameters
+        ----------
+        X, y
+            As in ``fit``.
+        show : bool, default=True
+            Whether to print it.
+
+        Returns
+        -------
+        Forecast
+            As that of ``FPCClassifier.plan``; its phases are those of the fit with which the
+            search ends, and "search".
+        """
+        check_search_parameters(self)
+        source = training_source(clone(self), X, y, None, reset=True)
+        expected = plan_search(source, search_job(self, source, None, preview=True))
+        if show:
+            print(expected)
+        return expected
 
     def _store(self, found: SearchResult, seed: int) -> None:
         best = found.rows[found.best]
@@ -314,19 +430,24 @@ class FPCClassifierCV(
         self.n_splits_ = len(best.scores)
         self.n_iter_ = round(best.iterations)
         self.status_ = "finished" if found.status is None else found.status.word
-        if found.model is not None and found.model.result.status is Status.INTERRUPTED:
-            self.status_ = "interrupted"
         self.timings_ = found.timings
         self.time_saved_ = float(found.seconds_alone - found.timings["total"])
+        self.scores_over_time_ = np.array(found.scores_over_time, dtype=float).reshape(-1, 2)
         self.random_state_ = seed
-        for name in ("best_estimator_", "calibrator_", "calibration_report_"):
+        for name in ("best_estimator_", "n_refit_rows_", *OPTIONAL_ATTRIBUTES):
             self.__dict__.pop(name, None)
         if found.model is not None:
+            if found.model.result.status is Status.INTERRUPTED:
+                self.status_ = "interrupted"
             self.best_estimator_ = self._refitted(found.model, seed)
+            self.n_refit_rows_ = found.model.summary["rows"]
+        self.status_message_ = _sentence(found, self.status_)
 
     def _refitted(self, trained: Trained, seed: int) -> FPCClassifier:
         params = {name: getattr(self, name) for name in SHARED_PARAMETERS}
-        model = FPCClassifier(**self.best_params_, **params, random_state=seed)
+        if isinstance(self.class_weight, list | tuple):
+            params["class_weight"] = self.class_weight[0]
+        model = FPCClassifier(**params | self.best_params_, random_state=seed)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(model, name, getattr(self, name))
@@ -349,18 +470,9 @@ class FPCClassifierCV(
                 stacklevel=3,
             )
 
-    def _warn_stopped(self, found: SearchResult) -> None:
-        finished = sum(row.finished for row in found.rows)
+    def _warn_stopped(self) -> None:
         go_on = "" if self.checkpoint is None else " Fit again with the same checkpoint to go on."
-        what = f"the best of {finished} finished candidates was taken"
-        if found.model is not None and found.model.result.status is Status.INTERRUPTED:
-            what += ", and its refit was cut short, too"
-        why = "time_limit struck" if found.status is Status.TIME_LIMIT else "interrupted"
-        warnings.warn(
-            f"The search ended early ({why}): {what}.{go_on}",
-            ConvergenceWarning,
-            stacklevel=3 + FRAMES,
-        )
+        warnings.warn(f"{self.status_message_}{go_on}", ConvergenceWarning, stacklevel=3 + FRAMES)
 
     @available_when(_is_refitted)
     def decision_function(self, X: Any) -> FloatArray:
@@ -402,7 +514,7 @@ class FPCClassifierCV(
             The score.
         """
         model = self._model()
-        scorer = check_scorer(self.scoring)
+        scorer = next(iter(check_scorers(self.scoring, self.refit).values()))
         if scorer is None or isinstance(X, DataSource):
             if scorer is not None:
                 raise ValueError(

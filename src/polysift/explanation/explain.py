@@ -15,6 +15,7 @@ from polysift.data.source import ArraySource
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.prediction import MissingWatch
 from polysift.estimators.search import FPCClassifierCV, classifier_of
+from polysift.explanation.dependence import Group, dependent_groups, shuffled_changes
 from polysift.explanation.explanation import Explanation
 from polysift.explanation.levels import level_effects, levels_of_coordinates, levels_of_rows
 from polysift.explanation.reference import Reference, reference_of
@@ -125,6 +126,7 @@ def _explained(clf: FPCClassifier, X: Any, sample_weight: Any, max_monomials: in
         baseline = score.baseline(reference)
         values = score.attributor()(reference.rows, baseline)
         attribution = np.tensordot(reference.weights, np.abs(values), axes=1).T
+        shuffled, groups = _dependence(score, reference, attribution)
     reason = _reason(score, max_monomials)
     polynomial = None if reason else _expanded(score)
     return Explanation(
@@ -134,6 +136,8 @@ def _explained(clf: FPCClassifier, X: Any, sample_weight: Any, max_monomials: in
         reference=reference,
         baseline=score.by_column(reference.means[:, 1][None])[0],
         attribution=attribution,
+        shuffled=shuffled,
+        groups=groups,
         score_variance=_score_variance(score, reference),
         n_monomials=0 if score.is_spline else full_dimension(score.degree, score.n_used),
         reason=reason,
@@ -143,6 +147,21 @@ def _explained(clf: FPCClassifier, X: Any, sample_weight: Any, max_monomials: in
         _polynomial=polynomial,
         _importance=None if polynomial is None else importance_of(polynomial, reference),
     )
+
+
+def _dependence(
+    score: Score, reference: Reference, attribution: FloatArray
+) -> tuple[FloatArray, tuple[Group, ...]]:
+    """Return what the scores lose with each column, and columns that depend on each other."""
+    found = dependent_groups(score, reference, attribution)
+    used = np.unique(score.parts.owners if score.parts.used is None else score.parts.used).tolist()
+    sets = [*([column] for column in used), *(columns for columns, _ in found)]
+    changes = shuffled_changes(score, reference, sets)
+    shuffled = np.zeros(score.n_columns)
+    shuffled[used] = changes[: len(used)]
+    together = changes[len(used) :].tolist()
+    groups = [Group(columns, r, x) for (columns, r), x in zip(found, together, strict=True)]
+    return shuffled, tuple(groups)
 
 
 def _reason(score: Score, max_monomials: int) -> str | None:

@@ -14,6 +14,7 @@ from polysift.data.inputs import rows_source
 from polysift.data.kinds import CATEGORY, NUMBER
 from polysift.estimators.classifier import FPCClassifier
 from polysift.estimators.prediction import MissingWatch
+from polysift.explanation.dependence import Group
 from polysift.explanation.levels import LevelEffects
 from polysift.explanation.parts import Baseline
 from polysift.explanation.reference import Reference, dense
@@ -64,6 +65,13 @@ class Explanation:
         that is left out.
     attribution : ndarray of shape (K, d)
         The mean absolute attribution of each feature over the sample of the reference rows.
+    shuffled : ndarray of shape (d,)
+        The mean absolute change of the scores over the sample where the column is shuffled: each
+        row has the value of another one.
+    groups : tuple of Group
+        Columns that depend on each other: their positions ("columns"), the largest absolute
+        correlation of two of them ("correlation"), and the change of the scores where they are
+        shuffled together ("shuffled").
     score_variance : ndarray of shape (K,)
         The variance of each score over that sample. Where it is far from ``importance.variance``,
         which is over independent features, the features depend on each other, and the shares of
@@ -98,6 +106,8 @@ class Explanation:
     feature_names: tuple[str, ...]
     reference: Reference
     attribution: FloatArray
+    shuffled: FloatArray
+    groups: tuple[Group, ...]
     score_variance: FloatArray
     n_monomials: int
     reason: str | None
@@ -135,11 +145,14 @@ class Explanation:
         Returns
         -------
         list of dict
-            Each with "feature" and "attribution", its mean absolute attribution. Where there is a
-            polynomial, also its shares of the variance over independent features: "alone", and
-            "total" with all interactions that it takes part in.
+            Each with "feature", "attribution", its mean absolute attribution, and "shuffled", the
+            mean absolute change of the scores where it is shuffled. Where there is a polynomial,
+            also its shares of the variance over independent features: "alone", and "total" with all
+            interactions that it takes part in.
         """
-        return feature_entries(self._importance, self.attribution, self.feature_names, top)
+        return feature_entries(
+            self._importance, self.attribution, self.shuffled, self.feature_names, top
+        )
 
     def pairs(self, top: int | None = None) -> list[dict[str, Any]]:
         """Return the pairs of features by the share of their interaction, the largest first.
@@ -313,9 +326,10 @@ class Explanation:
         -------
         dict
             "reference", "classes", "n_monomials", "baseline" (None for a column of several
-            coordinates), "score_variance" and "features"; where there are categories "levels"; and
-            where there is a polynomial "variance" over independent features, "pairs", "higher" (the
-            share of interactions of three features or more) and "terms", else "reason".
+            coordinates), "score_variance", "features" and "groups"; where there are categories
+            "levels"; and where there is a polynomial "variance" over independent features, "pairs",
+            "higher" (the share of interactions of three features or more) and "terms", else
+            "reason".
         """
         found: dict[str, Any] = {
             "reference": self.reference.name,
@@ -327,6 +341,14 @@ class Explanation:
             },
             "score_variance": self.score_variance.tolist(),
             "features": self.features(),
+            "groups": [
+                {
+                    "features": [self.feature_names[j] for j in group.columns],
+                    "correlation": group.correlation,
+                    "shuffled": group.shuffled,
+                }
+                for group in self.groups
+            ],
         }
         if self._levels:
             found["levels"] = {name: self.levels(name, top) for name in self.categories()}

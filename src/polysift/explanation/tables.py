@@ -31,6 +31,9 @@ DEPENDENCE_VARIANCE_RATIO = 2.0
 MAX_LEVEL_TABLES = 3
 """How many categories have a table of their levels."""
 
+MAX_NOTED_GROUPS, MAX_NOTED_COLUMNS = 5, 6
+"""How many groups of columns that depend on each other are named, and how many of each."""
+
 MAX_NAME_CHARACTERS = 40
 """The middle of longer names is left out in a table."""
 
@@ -49,18 +52,39 @@ def tables_of(explanation: Explanation, top: int = TABLE_ROWS) -> list[Table]:
 def notes_of(explanation: Explanation) -> list[str]:
     """Return the sentences below the tables: the reference, and limits of what they show."""
     over = f"Over {explanation.reference.name}."
+    together = group_notes(explanation)
     if explanation.reason is not None:
-        return [over, explanation.reason]
+        return [over, *together, explanation.reason]
     importance = explanation.importance
     higher = _share(float(importance.overall("higher")))
-    notes = [over, f"Interactions of three features or more have {higher} of the variance."]
-    apart, together = float(importance.variance.sum()), float(explanation.score_variance.sum())
-    if apart > DEPENDENCE_VARIANCE_RATIO * together:
+    three = f"Interactions of three features or more have {higher} of the variance."
+    notes = [over, *together, three]
+    apart, rows = float(importance.variance.sum()), float(explanation.score_variance.sum())
+    if apart > DEPENDENCE_VARIANCE_RATIO * rows:
         notes.append(
-            f"The score's variance is {together:.3g} over these rows and {apart:.3g} over "
+            f"The score's variance is {rows:.3g} over these rows and {apart:.3g} over "
             "independent features: they depend on each other, and shares of the variance count "
             "regions without rows. Attributions are about the rows."
         )
+    return notes
+
+
+def group_notes(explanation: Explanation) -> list[str]:
+    """Return a sentence for each group of columns that depend on each other."""
+    notes = []
+    for group in explanation.groups[:MAX_NOTED_GROUPS]:
+        names = [_cut(explanation.feature_names[j]) for j in group.columns[:MAX_NOTED_COLUMNS]]
+        rest = len(group.columns) - len(names)
+        listed = " and ".join([", ".join(names[:-1]), names[-1]]) if not rest else ", ".join(names)
+        listed += f" and {rest} more" if rest else ""
+        each = ", ".join(f"{explanation.shuffled[j]:.3g}" for j in group.columns[: len(names)])
+        notes.append(
+            f"{listed} depend on each other (r = {group.correlation:.2f}): attributions divide "
+            "among them what they say together, by the model's use of them, so judge them as one. "
+            f"Shuffled together they change the score by {group.shuffled:.3g}, alone by {each}."
+        )
+    if (more := len(explanation.groups) - MAX_NOTED_GROUPS) > 0:
+        notes.append(f"There are {more} more groups of columns that depend on each other.")
     return notes
 
 
@@ -75,12 +99,17 @@ def term_name(exponents: IntArray, names: Sequence[str]) -> str:
 
 
 def feature_entries(
-    importance: Importance | None, attribution: FloatArray, names: Sequence[str], top: int | None
+    importance: Importance | None,
+    attribution: FloatArray,
+    shuffled: FloatArray,
+    names: Sequence[str],
+    top: int | None,
 ) -> Entries:
     """Return features by their attributions (K, d), the largest first, with their shares."""
     sizes = attribution.mean(axis=0)
     entries = [
-        {"feature": name, "attribution": float(x)} for name, x in zip(names, sizes, strict=True)
+        {"feature": name, "attribution": float(x), "shuffled": float(y)}
+        for name, x, y in zip(names, sizes, shuffled, strict=True)
     ]
     if importance is not None:
         shares = (importance.overall(name).tolist() for name in ("alone", "total"))
@@ -123,12 +152,19 @@ def term_entries(
 def feature_table(entries: Entries) -> Table:
     """Return features with their mean absolute attribution and, where known, their shares."""
     rows = [
-        [_cut(e["feature"]), f"{e['attribution']:.3g}", *(_share(e[k]) for k in SHARES if k in e)]
+        [
+            _cut(e["feature"]),
+            f"{e['attribution']:.3g}",
+            f"{e['shuffled']:.3g}",
+            *(_share(e[k]) for k in SHARES if k in e),
+        ]
         for e in entries
     ]
-    heads = ["feature", "attribution", *(SHARES[k] for k in SHARES if k in entries[0])]
-    shares = ", and their shares of the variance" if len(heads) > 2 else ""
-    return f"features: the mean size of their attributions{shares}", heads, rows
+    heads = ["feature", "attribution", "shuffled", *(SHARES[k] for k in SHARES if k in entries[0])]
+    several = len(heads) > 3
+    more = "what shuffling changes" + (", and their shares of the variance" if several else "")
+    joint = "" if several else "and "
+    return f"features: the mean size of their attributions, {joint}{more}", heads, rows
 
 
 def level_tables(explanation: Explanation, top: int) -> list[Table]:

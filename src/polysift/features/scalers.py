@@ -79,6 +79,18 @@ class ScalingLoops(Protocol):
     ) -> None:
         """Scale rows as ``QuantileScaler`` does."""
 
+    def interpolate_pairs(
+        self,
+        X: FloatArray,
+        knots: FloatArray,
+        first: FloatArray,
+        second: FloatArray,
+        counts: IntArray,
+        out: FloatArray,
+        other: FloatArray,
+    ) -> None:
+        """Interpolate ranks and heights as ``SplineScaler`` does."""
+
 
 @dataclass(frozen=True)
 class Scaler(ABC):

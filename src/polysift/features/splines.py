@@ -20,7 +20,7 @@ import numpy as np
 
 from polysift.features.knots import Knots, apart, knot_sides, knot_slopes, validate_knots
 from polysift.features.level_columns import MAX_SELF_KERNEL
-from polysift.features.scalers import OnnxGraph, Scaler
+from polysift.features.scalers import OnnxGraph, Scaler, ScalingLoops
 from polysift.features.statistics import ColumnStatistics, QuantileSketch, thin
 from polysift.runtime.arrays import require, required_array
 from polysift.runtime.types import FloatArray, IntArray
@@ -86,9 +86,17 @@ class SplineScaler(Scaler):
         """Return the scaled ranks of dense rows, (rows, N)."""
         return self._interpolated(block, self.ranks)
 
-    def heights_of(self, block: FloatArray) -> FloatArray:
-        """Return the heights of dense rows, (rows, N)."""
-        return self._interpolated(block, self.heights)
+    def ranks_and_heights(
+        self, block: FloatArray, loops: ScalingLoops | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the scaled ranks and the heights of dense rows without NaN, (rows, N) each."""
+        if loops is None:
+            return self.transform(block), self._interpolated(block, self.heights)
+        ranks, heights = np.empty((2, *block.shape))
+        loops.interpolate_pairs(
+            block, self.values, self.ranks, self.heights, self.counts, ranks, heights
+        )
+        return ranks, heights
 
     def heights_at(self, ranks: FloatArray, k: int) -> FloatArray:
         """Return the heights of points of the k-th column that are given by their scaled ranks."""

@@ -36,6 +36,7 @@ from polysift.features.scalers import (
     OnnxGraph,
     QuantileScaler,
     Scaler,
+    ScalingLoops,
     scaler_from_dict,
 )
 from polysift.features.splines import SplineScaler
@@ -155,6 +156,15 @@ class TableScaler(Scaler):
     def transform(self, block: FloatArray) -> FloatArray:
         """Return the coordinates of dense rows, (rows, D); returns a new float64 array."""
         out = np.empty((len(block), self.width))
+        self._write(block, out)
+        return out
+
+    def transform_compiled(self, loops: ScalingLoops, block: FloatArray, out: FloatArray) -> None:
+        """Write the coordinates of dense rows into ``out``; a loop computes those of splines."""
+        self._write(block, out[:, :-1], loops)
+        out[:, -1] = 1.0
+
+    def _write(self, block: FloatArray, out: FloatArray, loops: ScalingLoops | None = None) -> None:
         raw = self._unfolding()(block)
         first = self.first_indicator
         end = first + len(self.indicators)
@@ -162,21 +172,26 @@ class TableScaler(Scaler):
         numbers = slice(first - len(self.numbers), first)
         out[:, numbers] = np.where(np.isnan(raw), 0.0, z) if self.places_missing else z
         if self.spline is not None:
-            self._transform_splines(self.spline, raw, out)
+            self._transform_splines(self.spline, raw, out, loops)
         absent = np.isnan(block[:, self.indicators])
         out[:, first:end] = np.where(absent, self.indicator_values[1], self.indicator_values[0])
         start = end
         for found in self.levels:
             out[:, start : start + found.width] = found.table[found.rows(block[:, found.column])]
             start += found.width
-        return out
 
-    def _transform_splines(self, spline: SplineScaler, raw: FloatArray, out: FloatArray) -> None:
+    def _transform_splines(
+        self,
+        spline: SplineScaler,
+        raw: FloatArray,
+        out: FloatArray,
+        loops: ScalingLoops | None,
+    ) -> None:
         """Write ranks, absences and the sum of heights into coordinates of rows."""
         at = self.absent
         lacking = np.isnan(raw[:, at])
         filled = spline.filled(raw)
-        q, heights = spline.transform(filled), spline.heights_of(filled)
+        q, heights = spline.ranks_and_heights(filled, loops)
         q[:, at] = np.where(lacking, 0.0, q[:, at])
         heights[:, at] = np.where(lacking, 0.0, heights[:, at])
         rest = out[:, len(self.owners) :]

@@ -95,7 +95,8 @@ def decided(
     if len(classes) == 2:
         axis = graph.constant("axis", np.array([1]))
         score = graph.op("Squeeze", scores, axis, name="score")
-    outputs = [onnx_graph.labelled(graph, score, classes), score]
+    thresholds = getattr(clf, "decision_thresholds_", None)
+    outputs = [onnx_graph.labelled(graph, score, classes, thresholds), score]
     calibrator = stored_calibrator(clf)
     if calibrator is not None:
         outputs.append(onnx_graph.probabilities(graph, scores, calibrator, len(classes)))

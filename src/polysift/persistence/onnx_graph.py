@@ -275,8 +275,15 @@ def _power(graph: Graph, base: str, degree: int) -> str:
     return z
 
 
-def labelled(graph: Graph, score: str, classes: np.ndarray[Any, Any]) -> str:
-    """Add the output "label"; ``score`` is (rows,) for two classes, else (rows, n_classes)."""
+def labelled(
+    graph: Graph, score: str, classes: np.ndarray[Any, Any], thresholds: FloatArray | None = None
+) -> str:
+    """Add the output "label"; ``score`` is (rows,) for two classes, else (rows, n_classes).
+
+    ``thresholds`` (K,) are subtracted from the scores before.
+    """
+    if thresholds is not None and thresholds.any():
+        score = graph.op("Sub", score, graph.constant("thresholds", thresholds))
     if len(classes) == 2:
         positive = graph.op("GreaterOrEqual", score, graph.constant("zero", 0.0))
         code = graph.op("Cast", positive, to=INT64)

@@ -68,6 +68,13 @@ def check_attributes(kind: str, attributes: dict[str, Any]) -> None:
         _check_search(attributes, d, classes)
     if "calibrator_" in attributes:
         _check_calibrator(_fields(attributes, "calibrator_"), columns)
+    if "decision_thresholds_" in attributes:
+        required_array(attributes, "decision_thresholds_", "f", (columns,))
+    if "threshold_report_" in attributes:
+        report = _fields(attributes, "threshold_report_", "measure", "before", "after")
+        figures = [report["before"], report["after"]]
+        require(all(map(_is_number, figures)), "the figures of threshold_report_ must be numbers")
+        require(isinstance(report["measure"], str), "the measure of thresholds must be text")
     _check_records(attributes, len(classes), d)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +70,7 @@ def groups_of(candidates: list[dict[str, Any]], names: tuple[str, ...]) -> dict[
 
 def curve_of(results: dict[str, Any], param: str, label: str, members: IntArray) -> Curve:
     """Return the best score at each value among the members, finished candidates first."""
-    n_splits = sum(name.startswith("split") for name in results)
+    n_splits = sum(re.fullmatch(r"split\d+_test_score", name) is not None for name in results)
     splits = np.column_stack([results[f"split{k}_test_score"] for k in range(n_splits)])
     finished, means = results["status"] == "finished", results["mean_test_score"]
     best: dict[Any, int] = {}
@@ -95,8 +96,15 @@ def _standard_error(scores: FloatArray) -> float:
 
 
 def order_of(value: Any) -> float:
-    """Return the sort key of a value of a parameter; None comes first."""
-    return -np.inf if value is None else float(value)
+    """Return the sort key of a value of a parameter; None comes first, then "auto"."""
+    if value is None:
+        return -np.inf
+    return -1.0 if value == "auto" else float(value)
+
+
+def name_of(value: Any) -> str:
+    """Return a value of a parameter as text."""
+    return str(value) if value is None or isinstance(value, str) else number_text(value)
 
 
 class SearchCurveDisplay(Display):
@@ -314,13 +322,12 @@ class SearchCurveDisplay(Display):
         return np.array([positions[value] for value in values], dtype=float)
 
     def _named(self, value: Any) -> str:
-        return f"{self.param} {'None' if value is None else number_text(value)}"
+        return f"{self.param} {name_of(value)}"
 
     def _set_ticks(self) -> None:
         values = self._values()
         if self.param == "rho":  # neither None nor 0 has a position on a log scale
-            names = ["None" if value is None else number_text(value) for value in values]
-            self.ax_.set_xticks(range(len(values)), names)
+            self.ax_.set_xticks(range(len(values)), list(map(name_of, values)))
             self.ax_.set_xlim(-0.5, len(values) - 0.5)
             return
         ticks_at(self.ax_, values, may_be_log=self.param != "degree")

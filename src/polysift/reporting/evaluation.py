@@ -9,9 +9,8 @@ import numpy as np
 from polysift.data.inputs import training_source
 from polysift.data.labels import codes_among
 from polysift.data.source import DataSource
-from polysift.engine.sums import predicted_codes
 from polysift.estimators.classifier import FPCClassifier
-from polysift.estimators.fitted import scores_by_shard, stored_calibrator
+from polysift.estimators.fitted import decided_codes, scores_by_shard, stored_calibrator
 from polysift.features.survey import checked_labels, checked_weights
 from polysift.runtime.parallel import Span
 from polysift.runtime.types import FloatArray, IntArray
@@ -28,7 +27,7 @@ def evaluate(model: FPCClassifier, X: Any, y: Any = None, sample_weight: Any = N
     calibrator = stored_calibrator(model)
     p = None if calibrator is None else calibrator.probabilities(scores)
     n_classes = len(model.classes_)
-    rows = RowScores(codes, predicted_codes(scores), scores, p, weights, n_classes)
+    rows = RowScores(codes, decided_codes(model, scores), scores, p, weights, n_classes)
     summary = getattr(model, "training_summary_", None)  # not in an old file
     rare = None if summary is None else rarest_class(summary["class_counts"])
     return evaluation_of(rows, model.classes_, source.n_rows, rare)

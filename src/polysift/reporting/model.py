@@ -69,8 +69,13 @@ def explanation_section(case: Case) -> Section | None:
 
 def _feature_bars(found: Explanation) -> Markup:
     shown = found.features(MAX_LISTED_IMPORTANCES)
-    entries = [(e["feature"], [(e["attribution"], f"{e['attribution']:.3g}")]) for e in shown]
-    return bars(entries, caption="Mean absolute attributions, in units of the score")
+    both = ("attribution", "shuffled")
+    entries = [(e["feature"], [(e[name], f"{e[name]:.3g}") for name in both]) for e in shown]
+    caption = (
+        "Mean absolute attributions (above) and changes of the score when the column is shuffled "
+        "(below), in units of the score"
+    )
+    return bars(entries, caption=caption)
 
 
 def _pair_bars(found: Explanation) -> Markup:

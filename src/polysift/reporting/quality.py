@@ -101,7 +101,8 @@ def _in_words(case: Case, found: Headline | None) -> str:
         words = f"No row of {name} has a label that is a class of the model."
     else:
         first = next(iter(found.figures))
-        words = f"On rows that it has not seen the {title(first)} of the model is "
+        where = "" if found.method == "data" else "On rows that it has not seen the "
+        words = f"{where or 'The '}{title(first)} of the model is "
         words += f"{estimate_text(first, found.figures[first])}: {found.source}."
         if not np.isnan(found.figures[first].low):
             words += " In brackets is the interval of 95 % confidence."

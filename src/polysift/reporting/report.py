@@ -180,8 +180,15 @@ def _was_seen(name: str, rows: tuple[Any, ...] | Evaluation, model: FPCClassifie
     if isinstance(rows, Evaluation) or not isinstance(rows[0], DataSource):
         return False
     summary = getattr(model, "training_summary_", {"origin": None, "rows": 0})
-    same = rows[0].origin is not None and rows[0].origin == summary["origin"]
-    return bool(same and rows[0].n_rows == summary["rows"])
+    return is_training_file(rows[0], summary)
+
+
+def is_training_file(source: DataSource, summary: Mapping[str, Any]) -> bool:
+    """Return whether rows seem to be those of a training: a file of this name, as many rows."""
+    if source.origin is None or summary["origin"] is None:
+        return False
+    same = file_name(source.origin) == file_name(summary["origin"])
+    return bool(same and source.n_rows == summary["rows"])
 
 
 def _article(value: Any) -> str:

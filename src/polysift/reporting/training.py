@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -141,7 +142,7 @@ def _search_words(search: FPCClassifierCV, score: str) -> str:
 
 def _candidate(results: dict[str, Any], i: int, score: str) -> list[str]:
     params, mean = results["params"][i], results["mean_test_score"][i]
-    splits = [values[i] for name, values in results.items() if name.startswith("split")]
+    splits = [results[name][i] for name in results if re.fullmatch(r"split\d+_test_score", name)]
     n = int(np.sum(~np.isnan(splits)))
     error = results["std_test_score"][i] / np.sqrt(n - 1) if n > 1 else float("nan")
     percent = score == "accuracy"
@@ -152,7 +153,7 @@ def _candidate(results: dict[str, Any], i: int, score: str) -> list[str]:
         f"{params['degree']}",
         f"{params['n_centers']:,}",
         params["solver"],
-        "solver's own" if rho is None else number_text(rho),
+        "solver's own" if rho is None else rho if rho == "auto" else number_text(rho),
         f"{params['max_iter']}",
         f"{results['n_iter'][i]:.0f}",
         share_text(mean, 2) if percent else figure_text(mean),

@@ -117,6 +117,8 @@ class Monitor:
     show : bool
         Whether to show progress on standard error: a bar where rich is installed and standard error
         is a terminal, else lines.
+    by_stage : bool
+        Whether plain lines tell of stages alone, each of many passes, and not of passes.
 
     Attributes
     ----------
@@ -126,14 +128,16 @@ class Monitor:
         What the phases that follow are part of; shown before their names.
     """
 
-    def __init__(self, time_limit: float | None = None, *, show: bool = False) -> None:
+    def __init__(
+        self, time_limit: float | None = None, *, show: bool = False, by_stage: bool = False
+    ) -> None:
         self.began = clock.now()
         self._meter = MemoryMeter()
         self._deadline = None if time_limit is None else self.began + time_limit
         self._reserved = 0.0
         self._display: _Bar | _Lines | None = None
         if show:
-            self._display = _progress_bar() or _Lines()
+            self._display = _progress_bar() or _Lines(by_stage)
         self._phase = Phase("", "", 0, "rows", self.began)
         self.seconds: dict[str, float] = {}
         self.title = ""
@@ -186,9 +190,24 @@ class Monitor:
         """Remove the time limit, for a short last step that must be done."""
         self._deadline = None
 
+    @contextmanager
+    def keeping_limit(self) -> Iterator[None]:
+        """Put the time limit in force again after a block that may remove it."""
+        deadline = self._deadline
+        yield
+        self._deadline = deadline
+
     def reserve(self, seconds: float) -> None:
         """Let the time limit act this much earlier, to leave time for the last step."""
         self._reserved = seconds
+
+    def elapsed(self) -> float:
+        """Return the seconds since the monitor was made."""
+        return clock.now() - self.began
+
+    def seconds_left(self) -> float:
+        """Return the seconds until the time limit; infinite if there is none."""
+        return inf if self._deadline is None else self._deadline - clock.now()
 
     def check(self) -> None:
         """Raise ``OutOfTime`` if the time limit is reached."""
@@ -204,6 +223,10 @@ class Monitor:
         """Show a message."""
         if self._display is not None:
             self._display.note(text)
+
+    def stage(self, text: str) -> None:
+        """Show what came of a stage."""
+        self.note(f"{text} ({self.elapsed():.0f} s)")
 
     def say(self, text: str) -> None:
         """Show a sentence that stays, where progress is shown at all."""
@@ -240,10 +263,10 @@ class Monitor:
 
 
 class _Lines:
-    """Plain lines on standard error."""
+    """Plain lines on standard error; ``by_stage`` leaves out those of passes."""
 
-    def __init__(self) -> None:
-        self._last = clock.now()
+    def __init__(self, by_stage: bool = False) -> None:
+        self._last, self._by_stage = clock.now(), by_stage
 
     def begin(self, phase: Phase) -> None:
         if phase.alone:
@@ -251,19 +274,21 @@ class _Lines:
 
     def update(self, phase: Phase) -> None:
         left, now = phase.seconds_left, clock.now()
-        if min(now - self._last, left) > LINE_INTERVAL_SECONDS:
+        if not self._by_stage and min(now - self._last, left) > LINE_INTERVAL_SECONDS:
             self._last = now
             until = "" if left == inf else f", {left:.0f} s left"
             rate = f"{phase.rate:,.0f} {phase.unit}/s"
             self.note(f"{phase.label}: {phase.position}, {rate}{until}")
 
     def end(self, phase: Phase) -> None:
-        if phase.alone or phase.seconds > LINE_INTERVAL_SECONDS:
+        if phase.alone or (phase.seconds > LINE_INTERVAL_SECONDS and not self._by_stage):
             of = "" if phase.total in (None, phase.done) else f" of {phase.total:,}"
             amount = f"{phase.done:,}{of} {phase.unit}"
             self.note(f"{phase.label}: {amount} in {phase.seconds:.1f} s")
 
     def iteration(self, k: int, row: dict[str, float]) -> None:
+        if self._by_stage:
+            return
         residuals = {name: row[f"{name}_residual"] for name in ("primal", "dual")}
         known = [f"{value:.1e} ({name})" for name, value in residuals.items() if value == value]
         shown = f"residuals {' '.join(known)}, " if known else ""

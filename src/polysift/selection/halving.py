@@ -2,13 +2,15 @@
 
 The first iterate of every candidate is a ridge solution in closed form; one pass scores all of
 them. The best candidates of each solver continue through shared sweeps, and at each rung the worse
-half of them is eliminated.
+half of them is eliminated. Where rho is left to the data, it is chosen for all splits alike, as a
+plain fit does (``solvers.factor.chosen_ridge``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any, TypeVar
 
 import numpy as np
@@ -27,7 +29,8 @@ from polysift.selection.candidates import (
     Stopped,
     rungs_of,
 )
-from polysift.solvers.factor import Factor, factorise
+from polysift.solvers.factor import Factor, Ridge, chosen_ridge, factorise
+from polysift.solvers.gcv import RidgeChoice
 from polysift.solvers.loop import Loop
 from polysift.solvers.result import Status
 from polysift.solvers.solver import Solver, SolverSettings
@@ -61,7 +64,8 @@ class SuccessiveHalving:
     settings : callable
         Takes a candidate, returns its solver's settings.
     score : callable
-        Takes the decision scores (m, K) of held-out rows, returns the score of each split.
+        Takes the decision scores (m, K) of held-out rows, returns the scores of each split, of
+        shape (n_splits, n_metrics).
     context : FitContext
         Threads, progress, the checkpoint.
     name : str
@@ -74,6 +78,11 @@ class SuccessiveHalving:
         The candidates that advance, and that are scored, together, as the memory allows.
     bar : float
         Candidates whose mean score at a rung is below it are eliminated.
+
+    Attributes
+    ----------
+    chosen : dict of int to (Ridge, RidgeChoice or None)
+        The rho that was chosen for each number of centers, where it was.
     """
 
     def __init__(
@@ -97,6 +106,7 @@ class SuccessiveHalving:
         self._name, self._outcome, self._n_columns = name, outcome, n_columns
         self._candidates_at_once, self._scores_at_once = candidates_at_once, scores_at_once
         self._bar = bar
+        self.chosen: dict[int, tuple[Ridge, RidgeChoice | None]] = {}
 
     def run(
         self, candidates: list[Candidate], *, screen: bool, last: dict[Candidate, int] | None
@@ -113,15 +123,53 @@ class SuccessiveHalving:
             The iteration at which each candidate was eliminated in the first round, to do the same
             in this one; None in the first round.
         """
-        self._first_iterates(candidates)
-        remaining = candidates
-        if screen and last is not None:
-            remaining = [candidate for candidate in candidates if last[candidate] > 1]
-        elif screen:
-            remaining = self._best_of_each_solver(candidates)
-        remaining = [candidate for candidate in remaining if candidate.reads[-1] > 1]
-        if remaining:
-            self._run_rungs(sorted(remaining, key=lambda candidate: candidate.n), screen, last)
+        longer = [candidate for candidate in candidates if candidate.reads[-1] > 1]
+        remaining = longer
+        if screen and self._too_many(longer):
+            self._first_iterates(candidates)
+            if last is None:
+                longer = self._best_of_each_solver(candidates)
+            else:
+                longer = [candidate for candidate in candidates if last[candidate] > 1]
+            remaining = [candidate for candidate in longer if candidate.reads[-1] > 1]
+        elif len(longer) < len(candidates):
+            self._first_iterates([one for one in candidates if one not in longer])
+        remaining.sort(key=lambda candidate: (candidate.family, candidate.n))
+        for _, family in groupby(remaining, key=lambda candidate: candidate.family):
+            self._run_rungs(list(family), screen, last)
+
+    def _too_many(self, candidates: list[Candidate]) -> bool:
+        """Return whether not all candidates can continue, so that first iterates decide."""
+        kinds = [(candidate.solver, candidate.loss) for candidate in candidates]
+        many = any(kinds.count(kind) > CANDIDATES_PER_SOLVER for kind in kinds)
+        return many or len({self._key(candidate) for candidate in candidates}) < len(candidates)
+
+    def _key(self, candidate: Candidate) -> tuple[Any, ...]:
+        """Return what candidates that continue must differ in.
+
+        Where there is no penalty, rho hardly changes the limit of the iterations for a given n: so
+        the first iterate selects it.
+        """
+        rho = self._ridge(candidate)[0] if self._settings(candidate).penalised else None
+        return candidate.solver, candidate.loss, candidate.n, rho
+
+    def relative_rho(self, candidate: Candidate) -> float | None:
+        """Return rho relative to trace(G) / n, where it is a multiple of the chosen one."""
+        return None if candidate.multiple is None else self._ridge(candidate)[0].relative_rho
+
+    def _ridge(self, candidate: Candidate) -> tuple[Ridge, RidgeChoice | None]:
+        """Return the ridge of a candidate for all splits, and how it was chosen, if it was."""
+        if candidate.multiple is None:
+            return self._settings(candidate).ridge, None
+        n = candidate.n
+        if n not in self.chosen:
+            leading = GramSums(self._sums.G[:, :n, :n], self._sums.Aty[:, :n])
+            automatic, weight = Ridge(automatic=True), self._engine.total_weight()
+            self.chosen[n] = chosen_ridge(leading, automatic, weight)
+        ridge, choice = self.chosen[n]
+        if candidate.multiple == 1.0 or ridge.relative_rho is None:
+            return ridge, choice
+        return Ridge(relative_rho=candidate.multiple * ridge.relative_rho), None
 
     def _first_iterates(self, candidates: list[Candidate]) -> None:
         """Score the first iterate of every candidate."""
@@ -148,12 +196,12 @@ class SuccessiveHalving:
     ) -> dict[Candidate, tuple[FloatArray, T]]:
         """Return A'y and ``use(factor, A'y)`` of each candidate; equal ridges share a factor."""
         G, Aty = self._sums.over(split)
-        keys = {c: (c.n, self._settings(c).ridge) for c in candidates}
+        keys = {c: (c.n, *self._ridge(c)) for c in candidates}
 
         def factor(candidate: Candidate) -> T:
-            n = candidate.n
-            own = factorise(G[:n, :n].copy(), self._settings(candidate).ridge)
-            return use(own, Aty[:n])
+            n, ridge, choice = keys[candidate]
+            own = factorise(G[:n, :n].copy(), ridge)
+            return use(own if choice is None else replace(own, choice=choice), Aty[:n])
 
         distinct = {key: candidate for candidate, key in keys.items()}
         made = dict(zip(distinct, self._context.pool.map(factor, distinct.values()), strict=True))
@@ -179,18 +227,16 @@ class SuccessiveHalving:
     def _mean(self, candidate: Candidate) -> float:
         """Return a candidate's last mean score."""
         results = [self._outcome.results[candidate, read] for read in candidate.reads]
-        return float(np.nanmean(max(results, key=lambda result: result.iterations).scores))
+        last = max(results, key=lambda result: result.iterations)
+        return float(np.nanmean(last.scores[:, 0]))
 
     def _best_of_each_solver(self, candidates: list[Candidate]) -> list[Candidate]:
-        """Return the best ``CANDIDATES_PER_SOLVER`` candidates of each solver, with distinct n.
-
-        For a given n, rho hardly changes the limit of the iterations; so the first iterate selects
-        it.
-        """
-        chosen: dict[tuple[str, int], Candidate] = {}
+        """Return the best ``CANDIDATES_PER_SOLVER`` candidates of each solver and loss."""
+        chosen: dict[Any, Candidate] = {}
         for candidate in self._ranked(candidates):
-            if sum(solver == candidate.solver for solver, _ in chosen) < CANDIDATES_PER_SOLVER:
-                chosen.setdefault((candidate.solver, candidate.n), candidate)
+            key = self._key(candidate)
+            if sum(other[:2] == key[:2] for other in chosen) < CANDIDATES_PER_SOLVER:
+                chosen.setdefault(key, candidate)
         return list(chosen.values())
 
     def _ranked(self, candidates: Iterable[Candidate]) -> list[Candidate]:
@@ -267,7 +313,7 @@ class SuccessiveHalving:
     ) -> dict[str, Any]:
         """Return the results of the rungs so far as plain values, for a checkpoint."""
         results = [
-            [i, read, list(result.scores), result.iterations, result.finished]
+            [i, read, result.scores.tolist(), result.iterations, result.finished]
             for i, candidate in enumerate(candidates)
             for read in candidate.reads
             for result in [self._outcome.results[candidate, read]]
@@ -290,7 +336,8 @@ class SuccessiveHalving:
         """Take the results of the rungs so far from plain values."""
         for i, read, scores, iterations, finished in note["results"]:
             result = CandidateResult(np.array(scores, dtype=float), iterations, finished)
-            require(result.scores.shape == (self._n_splits,), "scores must be of each split")
+            require(result.scores.ndim == 2, "scores must be of splits and metrics")
+            require(len(result.scores) == self._n_splits, "scores must be of each split")
             require(read in candidates[i].reads, "results must be at a candidate's reads")
             require(isinstance(iterations, int | float), "iterations must be a number")
             self._outcome.results[candidates[i], read] = result
@@ -318,7 +365,7 @@ class SuccessiveHalving:
         for start in range(0, len(candidates), size):
             group = candidates[start : start + size]
             scores = self._held_out(
-                group, [[s.u for s in solvers[candidate]] for candidate in group]
+                group, [[s.coefficients() for s in solvers[candidate]] for candidate in group]
             )
             for i, candidate in enumerate(group):
                 values = self._score(self._of_candidate(scores, i))

@@ -11,8 +11,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import get_scorer, get_scorer_names
 
 from polysift.engine.sums import predicted_codes
+from polysift.runtime.parameters import check_flag
 from polysift.runtime.types import FloatArray, IntArray
 from polysift.training.calibration import cross_fitted
+from polysift.training.thresholds import Threshold, held_out_thresholds
 
 Scorer = Callable[..., float]
 
@@ -20,13 +22,19 @@ Scorer = Callable[..., float]
 class ScoredRows(ClassifierMixin, BaseEstimator):
     """A classifier with precomputed decision scores, to pass to a scorer.
 
-    Its "X" are row numbers. Probabilities are computed on first use.
+    Its "X" are row numbers. Probabilities are computed on first use. ``decided`` are the scores
+    less the decision thresholds, if there are any.
     """
 
     def __init__(
-        self, classes: Any, scores: FloatArray, probabilities: Callable[[], FloatArray]
+        self,
+        classes: Any,
+        scores: FloatArray,
+        probabilities: Callable[[], FloatArray],
+        decided: FloatArray | None = None,
     ) -> None:
         self.classes, self.scores, self.probabilities = classes, scores, probabilities
+        self.decided = scores if decided is None else decided
         self.classes_ = classes
 
     def decision_function(self, X: IntArray) -> FloatArray:
@@ -36,7 +44,7 @@ class ScoredRows(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: IntArray) -> Any:
         """Return the classes of rows."""
-        return self.classes_[predicted_codes(self.scores[X[:, 0]])]
+        return self.classes_[predicted_codes(self.decided[X[:, 0]])]
 
     def predict_proba(self, X: IntArray) -> FloatArray:
         """Return cross-fitted probabilities of rows."""
@@ -55,8 +63,8 @@ def check_scorer(scoring: Any) -> Scorer | None:
         )
     if not (isinstance(scoring, str) or callable(scoring)):
         raise ValueError(
-            f"scoring must be None, a scorer's name or a callable scorer(estimator, X, y), just "
-            f"one of them; got {scoring!r}."
+            "scoring must be None, a scorer's name or a callable scorer(estimator, X, y); got "
+            f"{scoring!r}."
         )
     module = str(getattr(scoring, "__module__", ""))
     if module.startswith("sklearn.metrics.") and not module.endswith("_scorer"):
@@ -65,6 +73,31 @@ def check_scorer(scoring: Any) -> Scorer | None:
             "sklearn.metrics.make_scorer."
         )
     return get_scorer(scoring)
+
+
+def check_scorers(scoring: Any, refit: Any) -> dict[str, Scorer | None]:
+    """Return the scorers by name, the one that counts first.
+
+    Several are given as in scikit-learn: a list of names, or a dict of names and scorers; then
+    ``refit`` names the one that counts, and else is True or False.
+    """
+    if not isinstance(scoring, list | tuple | set | dict):
+        check_flag("refit", refit)
+        return {score_name(scoring): check_scorer(scoring)}
+    names = list(scoring)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise ValueError(
+            "scoring must be a scorer, or a list of scorers' names, or a dict of names and "
+            f"scorers; got {scoring!r}."
+        )
+    given = scoring if isinstance(scoring, dict) else {name: name for name in names}
+    if refit is not False and (not isinstance(refit, str) or refit not in names):
+        raise ValueError(
+            "refit must name the one of several scorers by which the best candidate is chosen, "
+            f"one of {', '.join(map(repr, names))}, or be False; got {refit!r}."
+        )
+    main = names[0] if refit is False else refit
+    return {name: check_scorer(given[name]) for name in (main, *names)}
 
 
 class HeldOutScorer:
@@ -82,6 +115,8 @@ class HeldOutScorer:
         The weights of the rows.
     calibration : str
         The calibration of probabilities, for scorers that need them.
+    threshold : Threshold or None
+        What decision thresholds are chosen for, if any, for scorers that need classes.
     """
 
     def __init__(
@@ -91,9 +126,10 @@ class HeldOutScorer:
         classes: Any,
         weights: FloatArray | None,
         calibration: str,
+        threshold: Threshold | None = None,
     ) -> None:
         self._scorer, self._codes, self._classes = scorer, codes, classes
-        self._weights, self._calibration = weights, calibration
+        self._weights, self._calibration, self._threshold = weights, calibration, threshold
         self._takes_weights = weights is not None and _takes_weights(scorer)
 
     def __call__(self, scores: FloatArray, fold_parts: IntArray, n_splits: int) -> FloatArray:
@@ -101,20 +137,25 @@ class HeldOutScorer:
         present = (
             fold_parts if self._weights is None else np.where(self._weights > 0, fold_parts, -1)
         )
+        folds = np.where(present < n_splits, present, -1)
+        decided = scores
+        if self._threshold is not None:
+            decided = scores - held_out_thresholds(
+                self._threshold, scores, self._codes, self._classes, self._weights, folds
+            )
         if self._scorer is None:
-            return self._accuracy(scores, present, n_splits)
+            return self._accuracy(decided, present, n_splits)
         made: list[FloatArray] = []
 
         def probabilities() -> FloatArray:
             if not made:
-                folds = np.where(present < n_splits, present, -1)
                 kind, codes = self._calibration, self._codes
                 made.append(
                     cross_fitted(kind, scores, codes, len(self._classes), self._weights, folds)
                 )
             return made[0]
 
-        model = ScoredRows(self._classes, scores, probabilities)
+        model = ScoredRows(self._classes, scores, probabilities, decided)
         return np.array(
             [self._score(model, np.flatnonzero(present == s), s) for s in range(n_splits)]
         )

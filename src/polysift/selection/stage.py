@@ -1,7 +1,8 @@
-"""The stages of a search: successive halving of the candidates of one feature map, and the refit.
+"""The stages of a search: successive halving of the candidates of a variant, and the refit.
 
-A ``Stage`` compares the candidates of one scaler and degree over all rounds of splits. ``refit``
-fits the chosen one to all rows, with the Gram matrices of its stage if they were kept.
+A ``Stage`` compares the candidates of one variant over all rounds of splits, on the rows of one
+level. ``refit`` fits the chosen one to these rows, with the Gram matrices of its stage if they were
+kept.
 """
 
 from __future__ import annotations
@@ -11,23 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from polysift.data.source import DataSource
+from polysift.data.training_set import TrainingSet
 from polysift.engine.backend import FitContext
-from polysift.engine.budget import Shape
+from polysift.engine.budget import Execution, Shape
 from polysift.engine.compiled import MAX_COUNTED_PASSES, with_loops
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap, MapSpec, build_feature_map
 from polysift.features.scalers import needs_sketch
 from polysift.runtime.types import FloatArray
-from polysift.selection.candidates import Candidate, Outcome, Reading, Row
+from polysift.selection.candidates import Candidate, Outcome, Reading, Row, Variant
 from polysift.selection.halving import CANDIDATES_PER_SOLVER, SuccessiveHalving
 from polysift.selection.job import SearchJob
-from polysift.selection.scoring import HeldOutScorer
+from polysift.selection.levels import Level
+from polysift.solvers.factor import Ridge, chosen_ridge
+from polysift.solvers.gcv import RidgeChoice
 from polysift.solvers.starts import FullGram, solve
-from polysift.training.calibration import Calibration, calibrate
-from polysift.training.fit import Trained, summarise
+from polysift.training.fit import Trained, learned_from_held_out, summarise
 from polysift.training.folds import Round
 from polysift.training.preparation import Prepared
+
+Ridges = dict[int, tuple[Ridge, RidgeChoice | None]]
+"""The rho that was chosen for each number of centers, and how."""
 
 
 @dataclass(frozen=True)
@@ -36,89 +41,122 @@ class SearchContext:
 
     Attributes
     ----------
-    source : DataSource
-        The rows.
     job : SearchJob
         The parameters of the search.
     prepared : Prepared
         The results of the survey.
-    rounds : list of Round
-        The splits.
+    levels : list of Level
+        The rows on which candidates are compared: samples, then all.
     fit : FitContext
         The backend, threads, progress and the checkpoint.
-    scorer : HeldOutScorer
-        Scores the held-out rows.
+    selection : dict or None
+        How the automatic choice was made, as plain values, if it was.
     """
 
-    source: DataSource
     job: SearchJob
     prepared: Prepared
-    rounds: list[Round]
+    levels: list[Level]
     fit: FitContext
-    scorer: HeldOutScorer
+    selection: dict[str, Any] | None = None
+
+    @property
+    def whole(self) -> Level:
+        """The level of all rows."""
+        return self.levels[-1]
 
     @property
     def n_splits(self) -> int:
         """The number of splits, over all rounds."""
-        return sum(round_.n_splits for round_ in self.rounds)
+        return sum(round_.n_splits for round_ in self.whole.rounds)
+
+    @property
+    def held_out(self) -> bool:
+        """Whether a refit needs the scores of rows held out."""
+        return self.job.calibration is not None or self.job.threshold is not None
 
     def feature_map(self, spec: MapSpec) -> FeatureMap:
         """Return a feature map, learned from the survey."""
-        total_weight = self.prepared.data.total_weight()
-        return build_feature_map(spec, self.prepared.found, self.source.dtype, total_weight)
-
-    def shape(self, n: int, fold_parts: int) -> Shape:
-        """Return the shape of a fit with n centers, but for ``problems``."""
         data = self.prepared.data
+        return build_feature_map(spec, self.prepared.found, data.source.dtype, data.total_weight())
+
+    def centers_of(self, spec: MapSpec) -> int:
+        """Return the number of centers of a feature map."""
+        scheme, n = spec.resolve(self.prepared.data.source.n_features)
+        rows = self.prepared.found.candidates
+        return n if scheme == "uniform" or rows is None else min(n, max(len(rows.keys), 1))
+
+    def shape(self, level: Level, n: int, fold_parts: int) -> Shape:
+        """Return the shape of a fit with n centers, but for ``problems``."""
+        data = level.data
         shape = Shape.of(
-            self.source,
+            data.source,
             n,
             data.n_columns,
-            weighted=data.weights is not None,
-            quantiles=needs_sketch(*self.job.scalers),
+            weighted=level.own_weights is not None or self.job.class_weights != [None],
+            quantiles=level.whole and needs_sketch(*self.job.scalers),
         )
+        newton = any(solver == "newton" for solver, _ in self.job.pairs)
+        if newton:
+            shape = replace(shape, hessians=True, itemsize=8)
         return replace(shape, fold_parts=fold_parts)
+
+    def execution(self, chosen: Execution, level: Level, n: int, passes: int) -> Execution:
+        """Return an execution with compiled loops where they pay, in the type that solvers need."""
+        float64 = any(solver == "newton" for solver, _ in self.job.pairs)
+        columns = level.data.source.n_features
+        return with_loops(replace(chosen, float64=float64), level.n_rows, n, passes, columns)
 
 
 def empty_rows(
-    context: SearchContext, spec: MapSpec, candidates: list[Candidate]
+    context: SearchContext, variant: Variant, candidates: list[Candidate]
 ) -> dict[Reading, Row]:
-    """Return a row without scores for each candidate of a feature map, at each of its reads."""
+    """Return a row without scores for each candidate of a variant, at each of its reads."""
+    spec, job = variant.spec, context.job
     common: dict[str, Any] = {
         "kernel": spec.kernel,
         "degree": spec.degree,
         "scaler": spec.scaler,
     }
-    scheme, _ = spec.resolve(context.source.n_features)
+    used: dict[str, Any] = {}
+    if variant.automatic:
+        used, common = common, dict.fromkeys(common, "auto")
+    if len(job.class_weights) > 1:
+        common["class_weight"] = variant.class_weight
+    scheme, _ = spec.resolve(context.prepared.data.source.n_features)
     if scheme != "given":
-        common["centers"] = scheme
-    return {
-        (candidate, read): Row(
-            common
-            | {
-                "n_centers": candidate.n,
-                "solver": candidate.solver,
-                "rho": candidate.rho,
-                "max_iter": read,
-            },
-            np.full(context.n_splits, np.nan),
-        )
-        for candidate in candidates
-        for read in candidate.reads
-    }
+        common["centers"] = "auto" if variant.automatic and spec.centers == "auto" else scheme
+    rows = {}
+    for candidate in candidates:
+        own: dict[str, Any] = {
+            "n_centers": candidate.n,
+            "solver": candidate.solver,
+            "loss": candidate.loss,
+            "rho": "auto" if candidate.multiple == 1.0 else candidate.rho,
+        }
+        values = dict(used)
+        if variant.automatic and job.n_centers is None:
+            values["n_centers"], own["n_centers"] = candidate.n, "auto"
+        for read in candidate.reads:
+            params = common | own | {"max_iter": read}
+            missing = [np.full(context.n_splits, np.nan) for _ in job.scorers]
+            rows[candidate, read] = Row(params, missing[0], dict(values), missing[1:])
+    return rows
 
 
 class Stage:
-    """The comparison of the candidates of one scaler and degree.
+    """The comparison of the candidates of one variant on the rows of one level.
 
     Parameters
     ----------
     context : SearchContext
         The context of the search.
-    spec : MapSpec
-        The scaler, the degree and the centers of all candidates.
-    feature_map : FeatureMap
-        The feature map with the most centers.
+    level : Level
+        The rows.
+    variant : Variant
+        The feature map and the weights of the classes.
+    rows : dict of (Candidate, int) to Row
+        The row of each candidate that takes part, and read; updated after each round, even if it
+        was ended early.
     bar : float
         The mean score below which candidates are eliminated at a rung.
     memory_limit : int
@@ -126,10 +164,12 @@ class Stage:
 
     Attributes
     ----------
-    rows : list of Row
-        A row for each candidate and read; updated after each round, even if it was ended early.
     sums : GramSums or None
         The Gram matrices of the first round.
+    ridges : dict of int to (Ridge, RidgeChoice or None)
+        The rho that was chosen from them for each number of centers, where it was.
+    n_centers : int
+        The most centers of its candidates.
     gram_seconds, sweep_seconds : float
         The seconds of the Gram matrices of the first round, and of a sweep of one problem.
     """
@@ -137,60 +177,72 @@ class Stage:
     def __init__(
         self,
         context: SearchContext,
-        spec: MapSpec,
-        feature_map: FeatureMap,
+        level: Level,
+        variant: Variant,
+        rows: dict[Reading, Row],
         bar: float,
         memory_limit: int,
     ) -> None:
-        self._context, self._map, self._bar = context, feature_map, bar
-        scaler, degree = spec.scaler, spec.degree
+        self._context, self._level, self._variant, self._bar = context, level, variant, bar
         self._memory_limit = memory_limit
-        self._name = f"-{scaler}-{degree}"
-        self._candidates = context.job.candidates(feature_map.n_centers)
-        self._row_of = empty_rows(context, spec, self._candidates)
-        self.rows = list(self._row_of.values())
+        self._name = state_name(context, level, variant)
+        self._row_of = rows
+        most = context.centers_of(variant.spec)
+        self._map = context.feature_map(replace(variant.spec, n_centers=level.most_centers(most)))
+        tried = {candidate: level.candidate(candidate, most) for candidate, _ in rows}
+        self._tried = {
+            candidate: replace(found, n=min(found.n, self._map.n_centers))
+            for candidate, found in tried.items()
+        }
+        self.n_centers = self._map.n_centers
         self.sums: GramSums | None = None
+        self.ridges: Ridges = {}
         self.gram_seconds = self.sweep_seconds = 0.0
 
     def run(self) -> None:
         """Run successive halving, round by round; the first round decides the eliminations."""
         outcomes: list[Outcome] = []
-        for number, round_ in enumerate(self._context.rounds):
+        for row in self._row_of.values():
+            row.complete = False
+        for number, round_ in enumerate(self._level.rounds):
             outcomes.append(Outcome())
             try:
                 last = outcomes[0].last if number else None
                 self._run_round(number, round_, last, outcomes[-1])
             finally:
                 self._update_rows(outcomes)
-        for row in self.rows:
-            row.screened = not row.finished
+        for row in self._row_of.values():
+            row.screened = not row.complete
 
     def _run_round(
         self, number: int, round_: Round, last: dict[Candidate, int] | None, outcome: Outcome
     ) -> None:
         """Run successive halving on the splits of a round."""
-        context, job, candidates = self._context, self._context.job, self._candidates
-        data = replace(
-            context.prepared.data, fold_parts=round_.fold_parts, n_fold_parts=round_.n_fold_parts
-        )
+        context, job, level = self._context, self._context.job, self._level
+        candidates = list(dict.fromkeys(self._tried.values()))
+        data = _folded(level.data_of(self._variant, context.prepared), round_)
         wanted = len(candidates)
         if job.screen:
-            wanted = min(wanted, CANDIDATES_PER_SOLVER * len(job.solvers))
-        execution, at_once = job.backend.fit_problems(
+            wanted = min(wanted, CANDIDATES_PER_SOLVER * len(job.pairs))
+        n = self._map.n_centers
+        execution, at_once = level.backend.fit_problems(
             self._memory_limit,
-            context.shape(self._map.n_centers, round_.n_fold_parts),
+            context.shape(level, n, round_.n_fold_parts),
             round_.n_splits,
             wanted,
             job.threads,
             keep_features=any(job.settings(c).many_sweeps for c in candidates),
         )
-        rows, n = context.source.n_rows, self._map.n_centers
-        columns = context.source.n_features
-        execution = with_loops(execution, rows, n, MAX_COUNTED_PASSES, columns)
+        execution = context.execution(execution, level, n, MAX_COUNTED_PASSES)
         name, seconds = f"{self._name}-{number}", context.fit.monitor.seconds
-        bytes_per_candidate = 8 * context.source.n_rows * data.n_columns
+        bytes_per_candidate = 8 * level.n_rows * data.n_columns
+
+        def score(scores: FloatArray) -> FloatArray:
+            arguments = scores, round_.fold_parts, round_.n_splits
+            return np.column_stack([scorer(*arguments) for scorer in level.scorers])
+
         with context.fit.executing(execution) as fit:
-            engine = fit.engine(data, self._map, name)
+            engine = level.backend.engine(data, self._map, fit, name)
             before = seconds.get("Gram matrix", 0.0)
             sums = engine.gram()
             if number == 0:
@@ -201,7 +253,7 @@ class Stage:
                 sums,
                 round_.n_splits,
                 job.settings,
-                lambda scores: context.scorer(scores, round_.fold_parts, round_.n_splits),
+                score,
                 fit,
                 name=name,
                 outcome=outcome,
@@ -210,27 +262,40 @@ class Stage:
                 scores_at_once=max(1, self._memory_limit // 4 // bytes_per_candidate),
                 bar=self._bar,
             )
+            if number == 0:
+                self.ridges = halving.chosen
+                self._set_ratios(halving)
             halving.run(candidates, screen=job.screen, last=last)
+
+    def _set_ratios(self, halving: SuccessiveHalving) -> None:
+        """Set rho of rows whose candidates have a multiple of the chosen one."""
+        for (candidate, _), row in self._row_of.items():
+            if candidate.multiple not in (None, 1.0):
+                row.params["rho"] = halving.relative_rho(self._tried[candidate])
 
     def _update_rows(self, outcomes: list[Outcome]) -> None:
         """Update the rows by the outcomes of the rounds so far."""
-        rounds = self._context.rounds
-        for key, row in self._row_of.items():
+        rounds = self._level.rounds
+        for (candidate, read), row in self._row_of.items():
+            key = self._tried[candidate], read
             results = [outcome.results.get(key) for outcome in outcomes]
             known = [result for result in results if result is not None]
             if not known:
                 continue
             scores = np.concatenate([result.scores for result in known])
-            row.scores[: len(scores)] = scores
+            for own, column in zip((row.scores, *row.others), scores.T, strict=True):
+                own[: len(scores)], own[len(scores) :] = column, np.nan
             counts = [len(result.scores) for result in known]
             row.iterations = float(
                 np.average([result.iterations for result in known], weights=counts)
             )
-            row.finished = len(known) == len(rounds) and all(result.finished for result in known)
+            row.n_rows = self._level.n_rows
+            row.complete = len(known) == len(rounds) and all(result.finished for result in known)
+            row.finished = row.complete and self._level.whole
 
     def estimate_costs(self) -> None:
         """Estimate the seconds of fitting each row alone on one split, from those of this stage."""
-        rounds, rows = self._context.rounds, self._context.source.n_rows
+        rounds, rows = self._level.rounds, self._level.n_rows
         learned = [
             np.count_nonzero((round_.fold_parts >= 0) & (round_.fold_parts != split))
             for round_ in rounds
@@ -238,72 +303,111 @@ class Stage:
         ]
         share = float(np.mean(learned)) / rows
         gram = self.gram_seconds * rows / np.count_nonzero(rounds[0].fold_parts >= 0)
-        for row in self.rows:
-            relative = row.params["n_centers"] / self._map.n_centers
+        for (candidate, _), row in self._row_of.items():
+            relative = self._tried[candidate].n / self._map.n_centers
             survey = self._context.fit.monitor.seconds.get("survey", 0.0)
             row.fixed_seconds = share * (survey + gram * relative**2)
             row.iteration_seconds = share * self.sweep_seconds * relative
 
 
+def state_name(context: SearchContext, level: Level, variant: Variant) -> str:
+    """Return the end of the names of a stage's states in a checkpoint."""
+    spec = variant.spec
+    words = [spec.kernel, spec.scaler, spec.degree]
+    if variant.automatic:
+        words.append("automatic")
+    if len(context.job.class_weights) > 1:
+        words.append(context.job.class_weights.index(variant.class_weight))
+    if not level.whole:
+        words.append(level.n_rows)
+    return "-" + "-".join(map(str, words))
+
+
+def _folded(data: TrainingSet, round_: Round) -> TrainingSet:
+    return replace(data, fold_parts=round_.fold_parts, n_fold_parts=round_.n_fold_parts)
+
+
 @dataclass(frozen=True)
 class Kept:
-    """The Gram matrices of one feature map, kept for the refit."""
+    """The Gram matrices of a variant on the rows of a level, kept for the refit.
 
-    scaler: str | None
-    degree: int
+    ``ridges`` has the rho that was chosen from them for each number of centers, where it was.
+    """
+
+    variant: str
+    n_rows: int
     sums: GramSums
+    ridges: Ridges
 
-    def sums_of(self, params: dict[str, Any]) -> GramSums | None:
-        """Return the matrices of a model with these parameters; None if its features differ."""
-        if (self.scaler, self.degree) != (params["scaler"], params["degree"]):
+    def sums_of(self, variant: Variant, level: Level, n: int) -> GramSums | None:
+        """Return the matrices of a model with n centers; None if its features or rows differ."""
+        if (self.variant, self.n_rows) != (variant.name, level.n_rows) or n > self.sums.G.shape[1]:
             return None
-        n = params["n_centers"]
         return GramSums(self.sums.G[:, :n, :n], self.sums.Aty[:, :n])
 
 
-def refit_round(context: SearchContext) -> Round | None:
-    """Return the round whose fold parts the refit uses; None if it needs none.
-
-    It is the first round of the search if that uses all rows, so that its Gram matrices can be
-    used again.
-    """
-    if context.rounds[0].complete:
-        return context.rounds[0]
-    return context.prepared.folds
-
-
-def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> Trained:
-    """Fit the model with these parameters to all rows, from kept Gram matrices if they match."""
-    job, data, n = context.job, context.prepared.data, params["n_centers"]
-    widest = context.feature_map(job.map_spec(params["scaler"], params["degree"]))
+def refit(
+    context: SearchContext,
+    level: Level,
+    variant: Variant,
+    candidate: Candidate,
+    row: Row,
+    kept: Kept | None,
+) -> Trained:
+    """Fit a candidate to the rows of a level, from kept Gram matrices if they match."""
+    job, data = context.job, level.data_of(variant, context.prepared)
+    most = context.centers_of(variant.spec)
+    widest = context.feature_map(replace(variant.spec, n_centers=level.most_centers(most)))
+    n = min(level.candidate(candidate, most).n, widest.n_centers)
     feature_map = FeatureMap(widest.scaler, widest.centers[:n], widest.degree)
-    round_, folds = refit_round(context), 0
+    round_, folds = level.refit_round, 0
     if round_ is not None:
-        data = replace(data, fold_parts=round_.fold_parts, n_fold_parts=round_.n_fold_parts)
-        folds = 0 if job.calibration is None else round_.n_splits
-    candidate = Candidate(n, params["rho"], params["solver"], (params["max_iter"],))
-    settings = job.settings(candidate)
-    shape = context.shape(n, data.n_fold_parts)
+        data = _folded(data, round_)
+        folds = round_.n_splits if context.held_out else 0
+    tried = replace(candidate, n=n, reads=(row.params["max_iter"],))
+    settings: Any = job.settings(tried)
+    shape = context.shape(level, n, data.n_fold_parts)
     shape = replace(shape, problems=1 + folds, calibrated=folds > 0)
-    execution = job.backend.fit_in(
+    execution = level.backend.fit_in(
         job.memory_limit, shape, job.threads, keep_features=settings.many_sweeps
     )
-    source = context.source
-    execution = with_loops(
-        execution, source.n_rows, n, params["max_iter"], columns=source.n_features
-    )
-    key = "-".join(str(params[name]) for name in sorted(params))
+    execution = context.execution(execution, level, n, row.params["max_iter"])
+    words = {**row.params, "rho": (candidate.rho, candidate.multiple)}
+    key = "-".join(str(words[name]) for name in sorted(words))
+    key = key if level.whole else f"{level.n_rows}-{key}"
     with context.fit.executing(execution) as fit:
+        engine = level.backend.engine(data, feature_map, fit, f"-refit-{key}")
+        sums = None if kept is None else kept.sums_of(variant, level, n)
+        chosen = None if kept is None or sums is None else kept.ridges.get(n)
+        if candidate.multiple not in (None, 1.0):
+            sums = engine.gram() if sums is None else sums
+            weight = engine.total_weight()
+            ridge, _ = chosen or chosen_ridge(sums, Ridge(automatic=True), weight)
+            assert candidate.multiple is not None
+            row.params["rho"] = candidate.multiple * (ridge.relative_rho or 0.0)
+            settings = replace(settings, ridge=Ridge(relative_rho=row.params["rho"]))
+            chosen = None
         result, scores = solve(
-            fit.engine(data, feature_map, f"-refit-{key}"),
+            engine,
             settings,
             fit,
             n_folds=folds,
-            start=FullGram(None if kept is None else kept.sums_of(params)),
+            start=FullGram(sums, chosen),
             name=f"solver-refit-{key}",
         )
-    calibration = None if round_ is None else _calibration(context, round_, scores)
-    summary = summarise(context.prepared, job.memory_limit, fit)
+    calibration = thresholds = None
+    if folds and round_ is not None:
+        held_out = np.where(round_.fold_parts < round_.n_splits, round_.fold_parts, -1)
+        calibration, thresholds = learned_from_held_out(
+            job.calibration,
+            job.threshold,
+            context.prepared.classes,
+            scores,
+            level.data.codes,
+            level.own_weights,
+            held_out,
+        )
+    summary = summarise(context.prepared, job.memory_limit, fit) | {"rows": level.n_rows}
     return Trained(
         feature_map.fitted(),
         context.prepared.classes,
@@ -313,14 +417,6 @@ def refit(context: SearchContext, params: dict[str, Any], kept: Kept | None) -> 
         calibration,
         context.prepared.columns,
         context.prepared.notes,
+        context.selection if variant.automatic else None,
+        thresholds,
     )
-
-
-def _calibration(context: SearchContext, round_: Round, scores: FloatArray) -> Calibration | None:
-    """Return the calibration by the scores of held-out rows, if probabilities are asked for."""
-    kind, data = context.job.calibration, context.prepared.data
-    if kind is None:
-        return None
-    held_out = np.where(round_.fold_parts < round_.n_splits, round_.fold_parts, -1)
-    weights = context.prepared.weights
-    return calibrate(kind, scores, data.codes, data.n_classes, weights, held_out)

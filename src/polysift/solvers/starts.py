@@ -18,7 +18,8 @@ from polysift.engine.sums import GramSums
 from polysift.runtime import clock
 from polysift.runtime.types import FloatArray
 from polysift.solvers.admm import Admm
-from polysift.solvers.factor import chosen_ridge, factored
+from polysift.solvers.factor import Ridge, chosen_ridge, factored
+from polysift.solvers.gcv import RidgeChoice
 from polysift.solvers.initial_point import InitialPoint
 from polysift.solvers.loop import IterationCallback, Loop
 from polysift.solvers.result import Result
@@ -43,9 +44,13 @@ class Start(Protocol):
 
 @dataclass(frozen=True)
 class FullGram:
-    """A start with the Gram matrix of all rows: ``sums``, or by a pass if None."""
+    """A start with the Gram matrix of all rows: ``sums``, or by a pass if None.
+
+    ``chosen`` is the rho that was chosen from these sums before, and how, if it was.
+    """
 
     sums: GramSums | None = None
+    chosen: tuple[Ridge, RidgeChoice | None] | None = None
 
     def solvers(
         self,
@@ -56,7 +61,7 @@ class FullGram:
     ) -> list[Solver]:
         """Return a solver for each fold, over all rows but those of that fold part."""
         sums = engine.gram() if self.sums is None else self.sums
-        ridge, choice = chosen_ridge(sums, settings.ridge, engine.total_weight())
+        ridge, choice = self.chosen or chosen_ridge(sums, settings.ridge, engine.total_weight())
         solvers = []
         for fold in folds:
             factor, Aty = factored(sums, ridge, fold, choice=choice)

@@ -23,7 +23,7 @@ from polysift.features.survey import Questions, categories_of
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
-from polysift.runtime.types import FloatArray
+from polysift.runtime.types import FloatArray, IntArray
 from polysift.solvers.conjugate_gradients import SampledGram
 from polysift.solvers.initial_point import InitialPoint, initial_point
 from polysift.solvers.loop import IterationCallback
@@ -43,6 +43,7 @@ from polysift.training.plan import execution_for, plan, shape_of
 from polysift.training.preparation import Prepared, prepare
 from polysift.training.stored_rows import storing
 from polysift.training.target_folds import with_targets
+from polysift.training.thresholds import Threshold, Thresholds, learn_thresholds
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,8 @@ class Trained:
         Sentences on the columns.
     selection : dict or None
         How the feature map was chosen, as plain values, if it was.
+    thresholds : Thresholds or None
+        The decision thresholds, if there are any.
     held_out : dict or None
         The figures on rows that were not seen, as plain values, where they are known.
     """
@@ -91,6 +94,7 @@ class Trained:
     columns: TableColumns | None = None
     notes: tuple[str, ...] = ()
     selection: dict[str, Any] | None = None
+    thresholds: Thresholds | None = None
     held_out: dict[str, Any] | None = None
 
 
@@ -129,6 +133,8 @@ def train(
             mapped = map_rows(source, job, context, start)
             job, prepared, warm = mapped.job, mapped.prepared, mapped.warm
             feature_map, folds = mapped.feature_map, prepared.folds
+            if job.threshold is not None:
+                job.threshold.check_classes(prepared.classes)
             data, point = _folded(prepared, folds), None
             if initial is not None:
                 point = initial_point(initial, data, feature_map.n_centers)
@@ -149,10 +155,13 @@ def train(
                     point=point,
                     callback=follow,
                 )
-                calibration, held_out = None, None
+                calibration = thresholds = held_out = None
                 if folds is not None:
-                    calibration = _calibrated(prepared, job, folds, scores)
-                    held_out = out_of_fold_facts(prepared, scores, calibration, result)
+                    unseen = scores, prepared.data.codes, prepared.weights, folds.fold_parts
+                    calibration, thresholds = learned_from_held_out(
+                        job.calibration, job.threshold, prepared.classes, *unseen
+                    )
+                    held_out = out_of_fold_facts(prepared, scores, calibration, result, thresholds)
                 elif warm is None and point is None:
                     held_out = leave_one_out_facts(prepared, feature_map, result, context)
         except OutOfTime as late:
@@ -175,6 +184,7 @@ def train(
         prepared.columns,
         prepared.notes,
         mapped.selection,
+        thresholds,
         held_out,
     )
 
@@ -224,7 +234,7 @@ def map_rows(
 
 def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) -> Prepared:
     """Survey the rows, within the memory of a fit with two classes."""
-    gather = job.backend.gathers or job.calibration is not None
+    gather = job.backend.gathers or job.held_out
     levels = not warm and bool(categories_of(source))
     share, choosing = 0.0, job.openings is not None
     if not warm:
@@ -236,7 +246,7 @@ def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) 
         spec, digests = replace(job.spec, table=table), job.checkpoint is not None
         asked = spec.questions(source.n_features, labels=True, digest=digests)
         asked = _with_open_centers(asked, job, source)
-        folds = job.calibration is not None  # they are dealt when labels are known
+        folds = job.held_out  # they are dealt when labels are known
         return replace(
             asked,
             gather=gather,
@@ -340,11 +350,25 @@ def _folded(prepared: Prepared, folds: Round | None) -> TrainingSet:
     return replace(prepared.data, fold_parts=folds.fold_parts, n_fold_parts=folds.n_fold_parts)
 
 
-def _calibrated(prepared: Prepared, job: Job, folds: Round, scores: FloatArray) -> Calibration:
-    """Return the calibration that the scores of held-out rows give."""
-    assert job.calibration is not None
-    data, weights = prepared.data, prepared.weights
-    return calibrate(job.calibration, scores, data.codes, data.n_classes, weights, folds.fold_parts)
+def learned_from_held_out(
+    calibration: str | None,
+    threshold: Threshold | None,
+    classes: Any,
+    scores: FloatArray,
+    codes: IntArray,
+    weights: FloatArray | None,
+    folds: IntArray,
+) -> tuple[Calibration | None, Thresholds | None]:
+    """Return the calibration and the decision thresholds by the scores of held-out rows.
+
+    Each is None where it is not asked for; see ``calibrate`` and ``learn_thresholds``.
+    """
+    calibrated = learned = None
+    if calibration is not None:
+        calibrated = calibrate(calibration, scores, codes, len(classes), weights, folds)
+    if threshold is not None:
+        learned = learn_thresholds(threshold, scores, codes, classes, weights, folds)
+    return calibrated, learned
 
 
 def _start(data: TrainingSet, feature_map: FeatureMap, job: Job, shape: Shape, warm: bool) -> Start:

@@ -26,6 +26,7 @@ from polysift.training.calibration import Calibration, SigmoidCalibrator
 from polysift.training.evaluation import evaluation_of
 from polysift.training.metrics import RowScores, estimates, rarest_class
 from polysift.training.preparation import Prepared
+from polysift.training.thresholds import Thresholds
 
 LEAVE_ONE_OUT, OUT_OF_FOLD = "leave-one-out", "out of fold"
 """Where the scores come from."""
@@ -82,7 +83,11 @@ def leave_one_out_facts(
 
 
 def out_of_fold_facts(
-    prepared: Prepared, scores: FloatArray, calibration: Calibration, result: Result
+    prepared: Prepared,
+    scores: FloatArray,
+    calibration: Calibration | None,
+    result: Result,
+    thresholds: Thresholds | None = None,
 ) -> dict[str, Any]:
     """Return the figures of rows, each scored by the model without its fold.
 
@@ -91,9 +96,9 @@ def out_of_fold_facts(
     some = slice(None, None, -(-len(scores) // MAX_OUT_OF_FOLD_ROWS))
     rows = RowScores(
         prepared.data.codes[some],
-        predicted_codes(scores[some]),
+        predicted_codes(scores[some] - (0.0 if thresholds is None else thresholds.values)),
         scores[some],
-        calibration.probabilities[some],
+        None if calibration is None else calibration.probabilities[some],
         None if prepared.weights is None else prepared.weights[some],
         len(prepared.classes),
     )

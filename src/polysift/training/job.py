@@ -33,6 +33,7 @@ from polysift.solvers.result import Result, Status
 from polysift.solvers.solver import SolverSettings
 from polysift.training.calibration import CALIBRATIONS
 from polysift.training.choice import Openings, open_map_spec
+from polysift.training.thresholds import Threshold, check_threshold
 
 GRAMS = ("exact", "sampled", "auto")
 ENGINES = ("local", "ray")
@@ -71,6 +72,7 @@ MODEL_PARAMETERS = (
     "max_levels",
     "kernel",
     "loss",
+    "threshold",
 )
 """Parameters that must agree to resume from a checkpoint, besides the centers."""
 
@@ -110,6 +112,8 @@ class Job:
     auto_centers : bool
         Whether the number of centers is by the total weight of the rows; that of ``spec`` is then
         a limit.
+    threshold : Threshold or None
+        What decision thresholds are chosen for, if any.
     classes : ndarray or None
         All classes, where the rows are a batch of more.
     """
@@ -128,7 +132,13 @@ class Job:
     gram: str = "exact"
     openings: Openings | None = None
     auto_centers: bool = False
+    threshold: Threshold | None = None
     classes: Any = None
+
+    @property
+    def held_out(self) -> bool:
+        """Whether scores of rows held out are needed, which take a model without each fold."""
+        return self.calibration is not None or self.threshold is not None
 
 
 def check_solver_parameters(estimator: Any) -> None:
@@ -153,16 +163,19 @@ def check_solver_parameters(estimator: Any) -> None:
     if estimator.max_iter is not None:
         check_integer("max_iter", estimator.max_iter)
     check_choice("calibration", estimator.calibration, (*CALIBRATIONS, None))
-    if estimator.calibration is not None and estimator.warm_start:
-        raise ValueError(
-            "warm_start=True cannot go with calibration: the models without a fold would start "
-            "from one that has seen it. Drop one of the two."
-        )
+    check_threshold(estimator.threshold)
+    for name in ("calibration", "threshold"):
+        if getattr(estimator, name) is not None and estimator.warm_start:
+            raise ValueError(
+                f"warm_start=True cannot go with {name}: the models without a fold would start "
+                "from one that has seen it. Drop one of the two."
+            )
 
 
 def check_initial_point(estimator: Any) -> None:
     """Check that the parameters go with an initial point of Algorithm 1."""
     wanted = {"gram": "exact", "engine": "local", "calibration": None, "warm_start": False}
+    wanted["threshold"] = None
     found = {name: getattr(estimator, name) for name in wanted} | {
         "solver": solver_and_loss(estimator)[0]
     }
@@ -174,8 +187,8 @@ def check_initial_point(estimator: Any) -> None:
             )
 
 
-def check_solver_numbers(estimator: Any) -> None:
-    """Check the parameters that a classifier and a search share."""
+def check_solver_numbers(estimator: Any, *, class_weight: bool = True) -> None:
+    """Check the parameters that a classifier and a search share, with or without class weights."""
     if estimator.alpha is not None:
         check_real("alpha", estimator.alpha, positive=True, most=MAX_PARAMETER)
     if estimator.beta is not None:
@@ -185,10 +198,16 @@ def check_solver_numbers(estimator: Any) -> None:
         value = getattr(estimator, name)
         if value is not None:
             check_real(name, value, positive=positive)
-    if estimator.class_weight is not None and not isinstance(estimator.class_weight, dict):
-        check_choice("class_weight", estimator.class_weight, ("balanced", None))
+    if class_weight:
+        check_class_weight(estimator.class_weight)
     check_n_jobs(estimator.n_jobs)
     check_engine(estimator.engine)
+
+
+def check_class_weight(value: Any) -> None:
+    """Raise ValueError unless these are weights of classes."""
+    if value is not None and not isinstance(value, dict):
+        check_choice("class_weight", value, ("balanced", None))
 
 
 def solver_settings(estimator: Any, dtype: Any, centers: int = 0) -> SolverSettings:
@@ -285,6 +304,7 @@ def job_of(estimator: Any, source: DataSource, seed: int | None, *, preview: boo
         gram=estimator.gram,
         openings=openings,
         auto_centers=given is None and check_n_centers(estimator.n_centers) is None,
+        threshold=check_threshold(estimator.threshold),
     )
 
 

@@ -66,7 +66,7 @@ def shape_of(source: DataSource, job: Job, classes: int, weighted: bool) -> Shap
     shape = replace(shape, hessians=settings.hessians, subsample=subsample, decoded_once=stored)
     if settings.float64_features:
         shape = replace(shape, itemsize=8)
-    if job.calibration is not None:
+    if job.held_out:
         folds = CALIBRATION_FOLDS
         shape = replace(shape, fold_parts=folds, problems=1 + folds, calibrated=True)
         shape = replace(shape, level_bytes=row_level_bytes(source))

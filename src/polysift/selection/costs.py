@@ -1,0 +1,109 @@
+"""What the parts of a search cost, in multiply-adds, and in seconds once some are measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from polysift.selection.candidates import Candidate, Variant
+from polysift.selection.levels import GROWTH, Level
+from polysift.selection.stage import Kept, SearchContext
+
+MAX_FINAL_OPERATIONS, MAX_FINALISTS = 5e11, 2
+"""The multiply-adds of the Gram matrices of the variants that see all rows, where there are
+samples, and the most of these variants; one there is always. The first takes half a minute on two
+cores."""
+
+MAX_FINALISTS_HIGH = 6
+"""The most of them with effort="high", whatever they cost."""
+
+FACTOR_OPERATIONS, CHOICE_OPERATIONS = 1.0, 8.0
+"""The cost of a Cholesky factor and of the choice of rho, in units of n^3."""
+
+EXTRAPOLATED_SHARE = 0.3
+"""The share of the seconds by the rate on few rows that many rows take, where calls weigh less."""
+
+
+def finalists(context: SearchContext, ranked: Sequence[tuple[Variant, object]]) -> int:
+    """Return how many variants may see all rows; it depends on the sizes alone, not on the time."""
+    if context.job.effort == "high":
+        return MAX_FINALISTS_HIGH
+    n = max((context.centers_of(variant.spec) for variant, _ in ranked), default=1)
+    return final_variants(context.whole.n_rows, n)
+
+
+def final_variants(rows: int, n: int) -> int:
+    """Return how many variants may see all of so many rows, with n centers."""
+    return int(max(1, min(MAX_FINALISTS, MAX_FINAL_OPERATIONS // (float(rows) * n**2))))
+
+
+def stage_operations(rows: int, n: int, columns: int, splits: int, reads: Sequence[int]) -> float:
+    """Return the multiply-adds of a stage, whose candidates have so many iterations each."""
+    total = float(rows) * n**2 + CHOICE_OPERATIONS * n**3
+    for count in reads:
+        total += splits * (sweep_operations(rows, n, columns, count) + FACTOR_OPERATIONS * n**3)
+    return total
+
+
+def sweep_operations(rows: int, n: int, columns: int, sweeps: int) -> float:
+    """Return the multiply-adds of the sweeps of one problem."""
+    return 2.0 * sweeps * rows * n * columns
+
+
+class Costs:
+    """Forecasts the seconds of stages and refits, by the rate of the stages so far.
+
+    Parameters
+    ----------
+    context : SearchContext
+        The context of the search.
+    """
+
+    def __init__(self, context: SearchContext) -> None:
+        self._context = context
+        self._seconds = self._operations = 0.0
+        self._rows = 0
+
+    def measured(self, level: Level, n: int, candidates: list[Candidate], seconds: float) -> None:
+        """Note how long a stage with n centers has taken; stages on fewer rows are forgotten."""
+        if level.n_rows > self._rows:
+            self._rows, self._seconds, self._operations = level.n_rows, 0.0, 0.0
+        self._seconds += seconds
+        self._operations += self._of_stage(level, n, candidates)
+
+    def seconds(
+        self, level: Level, pairs: Sequence[tuple[Variant, list[Candidate]]]
+    ) -> float | None:
+        """Return the expected seconds of stages on the rows of a level; None if not known yet."""
+        total = 0.0
+        for variant, candidates in pairs:
+            n = level.most_centers(self._context.centers_of(variant.spec))
+            total += self._of_stage(level, n, candidates)
+        return self._expected(level, total)
+
+    def refit_seconds(
+        self, level: Level, variant: Variant, candidate: Candidate, kept: Kept | None
+    ) -> float | None:
+        """Return the expected seconds of a refit; None if not known yet."""
+        n, columns = level.most_centers(candidate.n), level.data.n_columns
+        known = kept is not None and kept.sums_of(variant, level, n) is not None
+        folds = level.rounds[0].n_splits if self._context.held_out else 0
+        work = sweep_operations(level.n_rows, n, columns, candidate.reads[-1]) * (1 + folds)
+        work += FACTOR_OPERATIONS * (1 + folds) * n**3
+        if not known:
+            work += float(level.n_rows) * n**2 + CHOICE_OPERATIONS * n**3
+        return self._expected(level, work)
+
+    def _of_stage(self, level: Level, n: int, candidates: list[Candidate]) -> float:
+        """Return the multiply-adds of a stage with n centers."""
+        reads = [candidate.reads[-1] for candidate in candidates]
+        return sum(
+            stage_operations(level.n_rows, n, level.data.n_columns, round_.n_splits, reads)
+            for round_ in level.rounds
+        )
+
+    def _expected(self, level: Level, operations: float) -> float | None:
+        if not self._operations:
+            return None
+        extrapolated = level.n_rows >= GROWTH * self._rows
+        share = EXTRAPOLATED_SHARE if extrapolated else 1.0
+        return operations * self._seconds / self._operations * share
