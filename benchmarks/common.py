@@ -44,14 +44,14 @@ def sample():
 
 watcher = threading.Thread(target=sample)
 watcher.start()
-began = time.perf_counter()
+began, worked = time.perf_counter(), time.process_time()
 clf.fit(source)
-seconds = time.perf_counter() - began
+seconds, cpu = time.perf_counter() - began, time.process_time() - worked
 done = True
 watcher.join()
 print()
 print(json.dumps({
-    "rows": source.n_rows, "seconds": seconds, "before": before, "peak": peak,
+    "rows": source.n_rows, "seconds": seconds, "cpu": cpu, "before": before, "peak": peak,
     "timings": clf.timings_, "n": clf.n_centers_, "n_iter": clf.n_iter_,
     "error": float(clf.history_["training_error"][-1]),
     "forecast_seconds": forecast.seconds, "forecast_memory": forecast.peak_memory,

@@ -76,13 +76,16 @@ def main() -> None:
             phases = ", ".join(f"{phase} {value:.1f} s" for phase, value in seconds.items())
             growth = found[name]["peak"] - found[name]["before"]
             print(
-                f"{name}: {options.rows:,} rows, {found[name]['seconds']:.1f} s ({phases}); memory "
+                f"{name}: {options.rows:,} rows, {found[name]['seconds']:.1f} s ({phases}), "
+                f"{found[name]['cpu']:.1f} s of processor time; memory "
                 f"{growth / 1e6:,.0f} MB beyond the {found[name]['before'] / 1e6:,.0f} MB before "
                 f"the fit; training error {found[name]['error']:.2%}",
                 flush=True,
             )
-    ratio = found["raw"]["seconds"] / found["numbers"]["seconds"]
-    print(f"raw columns take {ratio:.2f} times as long as numbers")
+    ratio, of_cpu = (found["raw"][name] / found["numbers"][name] for name in ("seconds", "cpu"))
+    print(
+        f"raw columns take {ratio:.2f} times as long as numbers, {of_cpu:.2f} times the processor"
+    )
 
 
 if __name__ == "__main__":
