@@ -304,10 +304,13 @@ def test_rows_of_packaged_tables():
 @pytest.mark.needs("pandas", "pyarrow")
 def test_what_rivals_get_of_a_table(tmp_path):
     made_up_tables(tmp_path)
-    data = module("harness.table_data")
-    split = data.read_split(str(tmp_path / "credit_default.parquet"), 0, 300)
+    from polysift.reporting import rivals
+
+    split = module("harness.table_data").read_split(
+        str(tmp_path / "credit_default.parquet"), 0, 300
+    )
     assert list(split.X) == ["x [m]", "word", "day"] and len(split.y_test) == 90
-    X, X_test = data.plain(split.X, split.X_test)
+    X, X_test = rivals.plain(split.X, split.X_test)
     assert [str(kind) for kind in X.dtypes] == ["float64", "category", "float64"]
     assert list(X["c1"].cat.categories) == ["a", "b"]
     assert X_test["c1"].isna().sum() == split.X_test["word"].isna().sum() > 0
@@ -318,11 +321,13 @@ def test_what_rivals_get_of_a_table(tmp_path):
 def test_categories_for_rivals_that_tell_few_levels_apart():
     import pandas as pd
 
+    from polysift.reporting import rivals
+
     methods = module("harness.table_methods")
     train = pd.DataFrame({"word": [*(f"w{i}" for i in range(300)), "often", "often"]})
     test = pd.DataFrame({"word": ["often", "new", None]})
-    X, X_test = methods.few_levels(train, test)
-    assert len(X["c0"].cat.categories) == methods.MOST_LEVELS and X["c0"].isna().sum() == 47
+    X, X_test = rivals.few_levels(train, test)
+    assert len(X["c0"].cat.categories) == rivals.MOST_LEVELS and X["c0"].isna().sum() == 47
     assert X_test["c0"].tolist()[0] == "often" and X_test["c0"].isna().sum() == 2
     assert methods.words(train, test)[1]["c0"].tolist() == ["often", "missing", "missing"]
 

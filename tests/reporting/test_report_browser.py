@@ -21,7 +21,7 @@ from browsers import requested, resize
 
 ALWAYS = {"summary", "data", "quality", "confusion", "roc", "convergence", "cost", "model"}
 ALWAYS |= {"columns", "importance", "reproduce", "versions"}
-MORE = {"binary": {"reliability"}, "classes": {"reliability"}, "search": {"search"}}
+MORE = {"binary": {"reliability"}, "classes": {"reliability"}, "search": {"search", "reliability"}}
 MORE |= {"many": set()}
 WIDTHS = (1280, 390)
 

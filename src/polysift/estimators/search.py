@@ -296,8 +296,8 @@ class FPCClassifierCV(
     >>> from polysift.datasets import make_bayes_curve
     >>> X, y = make_bayes_curve(5_000, noise=0.1, random_state=0)
     >>> search = FPCClassifierCV(solvers="paper", scalers="minmax", random_state=0).fit(X, y)
-    >>> search.best_params_["degree"] > 5
-    True
+    >>> search.best_params_["kernel"], round(search.best_score_, 1)
+    ('polynomial', 0.9)
     """
 
     def __init__(

@@ -149,9 +149,10 @@ def _scores(
         A = features(sample.rows[rows])
         return A @ u, without.margins(A, y[rows], units[rows])
 
-    spans = block_spans((0, len(y)), BLOCK_ROWS)
-    with context.monitor.trials("leave-one-out"):
-        blocks = list(context.pool.map(score, spans, work=len(y) * feature_map.n_centers))
+    spans = list(block_spans((0, len(y)), BLOCK_ROWS))
+    scored = context.pool.map(score, spans, work=len(y) * feature_map.n_centers)
+    parts = zip((hi - lo for lo, hi in spans), scored, strict=True)
+    blocks = list(context.monitor.watch(LEAVE_ONE_OUT, len(y), parts))
     seen, margins = (np.concatenate(part) for part in zip(*blocks, strict=True))
     if without.loss is not None:
         margins = margins * _scales(margins, sample.weights, without.loss)

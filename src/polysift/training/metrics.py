@@ -200,8 +200,9 @@ def variance(moves: FloatArray, weights: FloatArray | None) -> float:
     """
     if weights is None:
         return float(np.sum(moves**2))
+    weighted = weights * moves  # first, since tiny weights make moves whose squares overflow
     whole = bool(np.equal(weights, np.round(weights)).all())
-    return float(np.sum((weights if whole else weights**2) * moves**2))
+    return float(np.sum(weighted * (moves if whole else weighted)))
 
 
 def _column(rows: RowScores, k: int) -> FloatArray:
