@@ -242,7 +242,7 @@ def _roc_auc(scores: FloatArray, positive: Any, w: FloatArray) -> Influence:
     P, N = float(up.sum()), float(down.sum())
     below = np.cumsum(down) - down / 2  # of the negatives, each tie by half
     above = P - np.cumsum(up) + up / 2
-    area = float(np.sum(up * below) / (P * N))
+    area = float(np.sum(up / P * (below / N)))
     of_positive, of_negative = (below / N - area) / P, (above / P - area) / N
     moves = np.where(positive, of_positive[group], of_negative[group])
     return Influence(area, np.where(w > 0, moves, 0.0), min(P, N))
