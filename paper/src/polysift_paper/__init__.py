@@ -4,4 +4,4 @@
 its competitors as scikit-learn classifiers; ``app`` is the command ``polysift reproduce``.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0.dev0"
