@@ -49,6 +49,7 @@ def curve():
     return compare(X, y, models=["logistic"], cv=2)
 
 
+@pytest.mark.needs("pandas")
 def test_what_is_found(curve, tmp_path):
     assert [model.name for model in curve.models] == ["polysift", "logistic"]
     ours, theirs = (model.estimate("accuracy") for model in curve.models)
@@ -61,6 +62,7 @@ def test_what_is_found(curve, tmp_path):
     assert curve.verdict[:20] in curve._repr_html_() and repr(curve).startswith("<Comparison")
 
 
+@pytest.mark.needs("pandas")
 def test_the_same_again():
     X, y = make_bayes_curve(300, noise=0.05, random_state=0)
     one, two = (compare(X, y, models=["logistic"], cv=2) for _ in range(2))
@@ -68,6 +70,7 @@ def test_the_same_again():
         assert a.estimate("log_loss") == b.estimate("log_loss")
 
 
+@pytest.mark.needs("pandas")
 def test_a_page_and_a_picture(curve, tmp_path):
     pytest.importorskip("matplotlib")
     html = curve.report(tmp_path / "c.html")
@@ -94,6 +97,7 @@ def test_a_raw_table_from_a_file(tmp_path):
     assert all(model.estimate("accuracy").value > 0.85 for model in found.models)
 
 
+@pytest.mark.needs("pandas")
 def test_errors():
     X, y = make_bayes_curve(40, random_state=0)
     with pytest.raises(ValueError, match="models must be among"):

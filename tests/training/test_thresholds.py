@@ -105,6 +105,7 @@ def rare(classes=2):
     return X[keep], np.where(y[keep] == 1, "common", np.where(y[keep] == -1, "rare", "third"))
 
 
+@pytest.mark.needs("pyarrow")
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_classifier_keeps_its_thresholds_wherever_it_goes(tmp_path, classes):
     X, y = rare(classes)
