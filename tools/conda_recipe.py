@@ -1,7 +1,8 @@
 """Print the conda-forge recipe of a built release: python tools/conda_recipe.py dist > recipe.yaml.
 
 Version, dependencies and digest are those of the sdist in the folder, so that nothing is to be kept
-in step by hand. The recipe is of the format that rattler-build reads (version 1).
+in step by hand; it is to be attached to the release of its tag, from where the recipe takes it. The
+recipe is of the format that rattler-build reads (version 1).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ package:
   version: ${{{{ version }}}}
 
 source:
-  url: https://pypi.org/packages/source/p/polysift/polysift-${{{{ version }}}}.tar.gz
+  url: {source}/releases/download/v${{{{ version }}}}/polysift-${{{{ version }}}}.tar.gz
   sha256: {digest}
 
 build:
