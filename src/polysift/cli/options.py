@@ -222,10 +222,17 @@ class LabelOptions:
         quiet: bool,
         like: Any = None,
     ) -> DataSource:
-        """Open a file that has labels; ``like`` as ``ReadingOptions.open`` takes it."""
-        from polysift.data.locations import public_name
+        """Open a file that has labels; ``like`` as ``ReadingOptions.open`` takes it.
 
-        source = reading.open(path, target=self.target, weight=self.weight, like=like, quiet=quiet)
+        A model knows the column of its labels, so that it need not be named again.
+        """
+        from polysift.data.locations import public_name
+        from polysift.data.readers import has_names
+
+        target = self.target
+        if target is None and path and has_names(path, reading.format):
+            target = getattr(like, "training_summary_", {}).get("label")
+        source = reading.open(path, target=target, weight=self.weight, like=like, quiet=quiet)
         if not source.has_labels:
             known = like is None and source.names is not None
             have = f" Its columns are {', '.join(source.names or ())}." if known else ""
