@@ -57,8 +57,8 @@ SLOW = {"README.md", "howto/ray.md", "howto/spark.md"}
 ELSEWHERE = ("s3://", "make ", "pip install")
 """What marks a block of the README that is about another machine, or about installing."""
 
-ELSEWHERE_ALONE = {"howto/devices.md"}
-"""Pages all of whose blocks need more than the tests have: torch, a GPU."""
+ELSEWHERE_ALONE = {"howto/devices.md", "howto/spark.md"}
+"""Pages all of whose blocks need more than the tests have: torch, a GPU, a Spark cluster."""
 
 BLOCK = re.compile(
     r"^(?P<skip><!-- not run:[^\n]*-->\n\n?)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.M | re.S
