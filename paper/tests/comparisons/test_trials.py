@@ -6,6 +6,7 @@ import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -369,6 +370,18 @@ def test_what_is_not_at_hand_is_said_and_replaced(monkeypatch):
     assert sizes["higgs_shape"] == list(range(300, 501, 20))
     with pytest.raises(ValueError, match="mnist38 is not at hand"):
         planning.plan("highdim", data=["mnist38"])
+
+
+def test_a_set_that_the_paper_lacks_is_run_if_asked_for(monkeypatch):
+    monkeypatch.setattr(planning, "available", lambda name: True)
+    monkeypatch.setattr(planning, "load", lambda name, fetch: SimpleNamespace(remarks=()))
+    assert "covtype_binary" not in planning.plan("highdim").data
+    trials = planning.plan("highdim", data=["covtype", "mnist38"])
+    assert trials.data == ("mnist38", "covtype_binary")
+    assert trials.notes == ("covtype_binary is not in the paper.",)
+    assert trials.cells(1)[-1]["sizes"] == list(range(200, 2001, 200))
+    with pytest.raises(ValueError, match="no data set covtype_binary"):
+        planning.plan("massive", data=["covtype"])
 
 
 def test_a_stand_in_that_is_asked_for_too_is_run_once(monkeypatch):

@@ -54,6 +54,7 @@ DATA = {
     "susy_shape": "size of SUSY",
     "higgs_shape": "size of HIGGS",
     "gisette_like": "made as Gisette",
+    "covtype_binary": "covtype, not in the paper",
 }
 
 KINDS = {"ok": "", "limited": "†", "absent": "¶", "over limit": "‡", "failed": "§"}
