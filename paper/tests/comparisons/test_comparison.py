@@ -693,6 +693,15 @@ def test_pictures_of_nothing(absent, tmp_path):
     write_comparison_docs(found, tmp_path, "x")
 
 
+def test_pictures_without_figures_are_left_out():
+    rows = [row("higgs_11k", method, 0, 0.6, 0.6, 1.0, 1.0) for method in ("falkon", "fpc")]
+    found = draw_pictures(summarise(checked_rows(rows)))
+    assert list(found) == ["scatter", "tradeoff"]  # nothing is printed of these rows
+    one = found["scatter"].size[1]
+    both = [*rows, row("higgs_11k", "polysift", 0, 0.6, 0.6, 1.0, 1.0)]
+    assert draw_pictures(summarise(checked_rows(both)))["scatter"].size[1] > 1.5 * one
+
+
 def test_other_names_are_shown_as_they_are(tmp_path):
     rows = [row("<b>data</b>", "own_method", run, 0.9, 0.9, 1.0, 0.5) for run in range(2)]
     table = replace(COMPARISONS["highdim"], title=EVIL)
