@@ -137,7 +137,7 @@ def draw(summary: list[Row], rows: list[Row]) -> Any:
             ("admm_dual_gap", "its multipliers, relative gap"),
         )
     ):
-        values = np.maximum(column(summary, name), LEAST)
+        values = [max(value, LEAST) for value in column(summary, name)]
         line(axes[1], column(summary, "degree"), values, number=number, label=label)
     axes[1].set_yscale("log")
     axes[1].set_ylim(BELOW_LEGEND, 1.0)
