@@ -11,6 +11,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import lru_cache
 
 import numpy as np
 
@@ -48,6 +49,10 @@ ISO_DATE = re.compile(
 
 READINGS = ("", ISO, *NUMBER_READINGS)
 """How text is read (``ColumnType.reading``): as it is, as dates in ISO format, or as numbers."""
+
+
+KEPT_DATES = 2**15
+"""Dates whose seconds are kept: those of one part of a file are mostly those of the next."""
 
 
 class UnreadableWordError(ValueError):
@@ -203,6 +208,7 @@ def reading_notes(types: Sequence[ColumnType], names: Sequence[str] | None) -> t
     return tuple(notes)
 
 
+@lru_cache(KEPT_DATES)
 def is_iso_date(word: str) -> bool:
     """Return whether text is a date in ISO format, with a time of day or without."""
     if not ISO_DATE.fullmatch(word.strip()):
@@ -218,6 +224,7 @@ def _readings(word: str) -> frozenset[str]:
     return frozenset((ISO,)) if is_iso_date(word) else number_readings(word)
 
 
+@lru_cache(KEPT_DATES)
 def _seconds(word: str) -> float:
     """Return a date as seconds since 1970; without a zone it is taken as UTC."""
     try:
