@@ -126,6 +126,14 @@ def open_with(
     filesystem: Any = None,
 ) -> DataSource:
     """Open data as ``open_data`` does, with what is said about them in one object."""
+    source = _opened(data, options, format, filesystem)
+    label = options.roles.target
+    source.label = None if label is None else str(label)
+    return source
+
+
+def _opened(data: Any, options: OpenOptions, given: str | None, filesystem: Any) -> DataSource:
+    """Open data by what they are: a table in memory, a database or files."""
     if not isinstance(data, str | Path):
         if filesystem is not None:
             raise TypeError(f"filesystem goes with a path; data is a {type(data).__name__}.")
@@ -133,7 +141,7 @@ def open_with(
     if filesystem is None and is_database(str(data)):
         return open_database(str(data), options)
     found = find(data, filesystem)
-    return FORMATS[_common_format(found, format)].open(found, options)
+    return FORMATS[_common_format(found, given)].open(found, options)
 
 
 def has_names(path: str, given: str | None = None) -> bool:
