@@ -181,12 +181,9 @@ def read_words(words: Collection[str | None], column: ColumnType) -> FloatArray:
     """Return words as the numbers of a block, or raise an ``UnreadableWordError``."""
     if column.kind == CATEGORY:
         return levels_of(map(plain_word, words))
-    if column.kind == DATE:
-        read = _seconds
-    else:
 
-        def read(word: str) -> float:
-            return _number(word, column.reading)
+    def read(word: str) -> float:
+        return _seconds(word) if column.kind == DATE else _number(word, column.reading)
 
     return np.array(
         [np.nan if word is None or is_missing(word) else read(word) for word in words], dtype=float
