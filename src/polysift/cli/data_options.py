@@ -56,6 +56,14 @@ class ReadingOptions:
     thousands_comma: Annotated[
         Any, option(DATA, "Columns in which 1,200 is 1200.", parser=items, metavar="a,b,...")
     ] = None
+    day_first: Annotated[
+        Any,
+        option(DATA, "Columns in which 1/2/2024 is in February.", parser=items, metavar="a,b,..."),
+    ] = None
+    month_first: Annotated[
+        Any,
+        option(DATA, "Columns in which 1/2/2024 is in January.", parser=items, metavar="a,b,..."),
+    ] = None
     missing: Annotated[
         Any,
         option(
@@ -143,17 +151,17 @@ class ReadingOptions:
 
     def _asked(self) -> dict[str, Any]:
         """Return the types of columns that options ask for."""
-        from polysift.data.kinds import CATEGORY, DATE, NUMBER, asked_type
+        from polysift.data.kinds import CATEGORY, DATE, NUMBER, WRITTEN_KINDS, asked_type
 
         given = {CATEGORY: self.category, NUMBER: self.numeric, DATE: self.date}
-        given |= {"decimal comma": self.decimal_comma, "thousands comma": self.thousands_comma}
+        given |= {kind: getattr(self, kind.replace(" ", "_")) for kind in WRITTEN_KINDS}
         asked: dict[str, Any] = {}
         for kind, columns in given.items():
             for column in columns or ():
                 if column in asked:
                     raise WrongUsage(
                         f"Column {column!r} is named twice among --category, --numeric, --date, "
-                        "--decimal-comma and --thousands-comma."
+                        "--decimal-comma, --thousands-comma, --day-first and --month-first."
                     )
                 asked[column] = asked_type(kind)
         return asked

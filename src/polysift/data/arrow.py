@@ -28,7 +28,6 @@ from polysift.data.words import (
     AmbiguousWordError,
     UnreadableWordError,
     WordEvidence,
-    ambiguity_remedy,
     reading_notes,
 )
 from polysift.runtime.parallel import Span
@@ -263,8 +262,9 @@ class ArrowSource(DataSource):
         try:
             return column_values(found, column)
         except UnreadableWordError as error:
-            ambiguous = isinstance(error, AmbiguousWordError)
-            remedy = ambiguity_remedy(repr(name)) if ambiguous else "Correct it"
+            remedy = "Correct it"
+            if isinstance(error, AmbiguousWordError):
+                remedy = error.remedy(repr(name))
             raise ValueError(
                 f"Column {name!r} of {self.origin} holds {error}. {remedy}, or pass "
                 f"columns={{{name!r}: 'category'}} to read it as words."

@@ -66,7 +66,8 @@ def open_data(
         The features; by default all columns but target and weight. A mapping says what columns
         hold, "number", "category", "date" or "drop", such as ``{"zip": "category"}``; all others
         are features, too, and what they hold is found. "decimal comma" and "thousands comma" are
-        numbers in text such as 1,200, which may be 1.2 or 1200.
+        numbers in text such as 1,200, which may be 1.2 or 1200; "day first" and "month first" are
+        dates in text such as 1/2/2024.
     drop : sequence of str or int, default=()
         Instead of columns: the columns that are not features, such as a key.
     format : {"parquet", "csv", "libsvm", "npy", "npz", "arrow", "orc", "jsonl", "xlsx"}, optional

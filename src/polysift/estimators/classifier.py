@@ -197,7 +197,8 @@ class FPCClassifier(
     columns : mapping of column to {"number", "category", "date", "drop"}, default=None
         The kinds of columns that are not found as wished, by name (or position, where columns have
         no names): ``{"zip": "category", "id": "drop"}``. See ``column_kinds_``. "decimal comma" and
-        "thousands comma" say what 1,200 in text means.
+        "thousands comma" say what 1,200 in text means, "day first" and "month first" what 1/2/2024
+        does.
     max_levels : int, default=100
         The most levels of a category that have a coordinate each. For more of them the labels
         stand, learned from other rows (cross-fitted) and smoothed.
