@@ -110,7 +110,7 @@ def test_rows_of_levels(kind):
 def test_parts_of_dates():
     """The same numbers, in order or not, with missing ones and dates before 1970."""
     feature_map, X = mapped()
-    unfold = feature_map.scaler._unfolding()
+    unfold = feature_map.scaler._unfolding
     for rows in (X, np.ascontiguousarray(X[np.argsort(X[:, -1])])):
         found = unfold.compiled(compiled_features, rows)
         np.testing.assert_array_equal(found, unfold(rows))

@@ -697,6 +697,7 @@ def test_pictures_without_figures_are_left_out():
     rows = [row("higgs_11k", method, 0, 0.6, 0.6, 1.0, 1.0) for method in ("falkon", "fpc")]
     found = draw_pictures(summarise(checked_rows(rows)))
     assert list(found) == ["scatter", "tradeoff"]  # nothing is printed of these rows
+    assert list(draw_pictures(summarise(checked_rows(rows[1:])))) == ["tradeoff"]  # no rival
     one = found["scatter"].size[1]
     both = [*rows, row("higgs_11k", "polysift", 0, 0.6, 0.6, 1.0, 1.0)]
     assert draw_pictures(summarise(checked_rows(both)))["scatter"].size[1] > 1.5 * one

@@ -186,8 +186,14 @@ def set_share_scale(ax: Any, shares: Sequence[float], *, percent: bool) -> None:
 
 def draw_scatter(lines: Lines) -> Any:
     """Draw the paper's Fig. 13, for FPC and for polysift, as far as they were run."""
-    rivals = [one for one in methods_of(lines) if one in SYSTEMS and one != "fpc"]
-    pairs = [pair for pair in OUR_PAIRS if any(one in methods_of(lines) for one in pair)]
+    methods = methods_of(lines)
+    rivals = [one for one in methods if one in SYSTEMS and one != "fpc"]
+    pairs = [
+        pair
+        for pair in OUR_PAIRS
+        if any(one in methods for one in pair)
+        and (rivals or ("fpc" in methods and "fpc" not in pair))
+    ]
     if not pairs or not sets_of(lines, "accuracy"):
         return None
     side = 1.3 * WIDTH
