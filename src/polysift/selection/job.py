@@ -133,8 +133,8 @@ class SearchJob:
         See ``make_rounds``.
     one_standard_error, refit : bool
         How to choose, and whether to fit the choice to all rows.
-    calibration : str or None
-        The calibration of out-of-fold scores to probabilities, if any.
+    calibrations : tuple of str
+        The calibrations of out-of-fold scores to probabilities to choose from, if any.
     threshold : Threshold or None
         What decision thresholds are chosen for, if any.
     threads, memory_limit, time_limit, checkpoint, parameters, show, backend
@@ -163,7 +163,7 @@ class SearchJob:
     groups: Any
     one_standard_error: bool
     refit: bool
-    calibration: str | None
+    calibrations: tuple[str, ...]
     threshold: Threshold | None
     threads: int
     memory_limit: int
@@ -292,7 +292,9 @@ def check_search_parameters(estimator: Any) -> None:
             check_integer("max_iter", count)
     for name in ("screen", "one_standard_error"):
         check_flag(name, getattr(estimator, name))
-    check_choice("calibration", estimator.calibration, (*CALIBRATIONS, None))
+    for kind in listed("calibration", estimator.calibration):
+        several = isinstance(estimator.calibration, list | tuple)
+        check_choice("calibration", kind, CALIBRATIONS if several else (*CALIBRATIONS, None))
     check_threshold(estimator.threshold)
     check_solver_numbers(estimator, class_weight=False)
     for weight in _class_weights(estimator.class_weight):
@@ -307,6 +309,11 @@ def is_auto(value: Any) -> bool:
 def _class_weights(value: Any) -> list[Any]:
     """Return the weights of classes to try: the given ones, or one of each kind in a list."""
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _calibrations(value: Any) -> tuple[str, ...]:
+    """Return the calibrations to choose from; none where there is to be none."""
+    return () if value is None else tuple(dict.fromkeys(listed("calibration", value)))
 
 
 def _pairs(estimator: Any) -> list[tuple[str, str]]:
@@ -429,7 +436,7 @@ def search_job(
         groups=None if groups is None else np.asarray(groups),
         one_standard_error=bool(estimator.one_standard_error),
         refit=bool(estimator.refit),
-        calibration=estimator.calibration,
+        calibrations=_calibrations(estimator.calibration),
         threshold=check_threshold(estimator.threshold),
         threads=usable_jobs(estimator.n_jobs),
         memory_limit=parse_memory_limit(estimator.memory_limit),
