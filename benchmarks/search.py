@@ -33,6 +33,9 @@ import polysift
 from harness.table_data import read_split, table_files
 from polysift import FPCClassifier, FPCClassifierCV
 
+PATIENCE = 2.0
+"""How often the time of a search a rival may take."""
+
 TEST_ROWS, END_ROWS = 20_000, 60_000
 MOST_ROWS, SPLITS = 30_000, 3
 """Of a table."""
@@ -66,7 +69,8 @@ def price(rows: int, rivals: bool) -> tuple[str, dict[str, Curve]]:
     search = FPCClassifierCV(random_state=0)
     seconds = timed(plain, X, y), timed(search, X, y)
     scores = plain.score(X_test, y_test), search.score(X_test, y_test)
-    curves = {"polysift": [tuple(point) for point in search.scores_over_time_.tolist()]}
+    points = [tuple(point) for point in search.scores_over_time_.tolist()]
+    curves = {"polysift": [*points, (seconds[1], float(search.best_score_))]}
     if rivals:
         curves |= {
             "HalvingRandomSearchCV, same space": halving(X, y, seconds[1]),
@@ -77,11 +81,16 @@ def price(rows: int, rivals: bool) -> tuple[str, dict[str, Curve]]:
         f"{seconds[1] / seconds[0]:.2f}; test accuracy {scores[0]:.4f} and {scores[1]:.4f}; "
         f"first score after {search.scores_over_time_[0, 0]:.1f} s"
     )
+    for name, curve in curves.items():
+        line += "".join(f"\n  {name}: {score:.4f} after {at:.1f} s" for at, score in curve[-1:])
     return line, {name: curve for name, curve in curves.items() if curve}
 
 
 def halving(X, y, seconds: float) -> Curve:
-    """Return the best mean score of scikit-learn's search over the same space, over time."""
+    """Return the best mean score of scikit-learn's search over the same space, over time.
+
+    It has one when it is done; it is ended, and has none, after ``PATIENCE`` times the seconds.
+    """
     from sklearn.experimental import enable_halving_search_cv  # noqa: F401
     from sklearn.model_selection import HalvingRandomSearchCV
 
@@ -90,16 +99,28 @@ def halving(X, y, seconds: float) -> Curve:
         "degree": [1, 2, 3, 4],
         "rho": ["auto", 1e-6, 1e-4, 1e-2],
     }
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
     found = HalvingRandomSearchCV(
-        FPCClassifier(random_state=0, n_centers=2000),
+        FPCClassifier(random_state=0, n_centers=1000),
         space,
         n_candidates=20,
         min_resources=min(5000, len(y) // 2),
-        cv=folds,
+        cv=StratifiedKFold(5, shuffle=True, random_state=0),
         random_state=0,
+        error_score="raise",
     )
-    return [(timed(found, X, y), float(found.best_score_))]
+
+    def end(*_) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE * seconds)
+    try:
+        return [(timed(found, X, y), float(found.best_score_))]
+    except TimeoutError:
+        print(f"HalvingRandomSearchCV was not done after {PATIENCE * seconds:.0f} s", flush=True)
+        return []
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def optuna_lightgbm(X, y, seconds: float) -> Curve:

@@ -136,7 +136,8 @@ class TestHeadline:
         assert estimate.value == pytest.approx(search.best_score_)
         assert estimate.low < estimate.value < estimate.high
         assert found.source.startswith("out of fold, 300 training rows; the mean over 5 splits, ")
-        assert search.best_estimator_.held_out_["figures"]["accuracy"][0] == estimate.value
+        stored = search.best_estimator_.held_out_["figures"]["accuracy"][0]
+        assert stored == pytest.approx(estimate.value)
         search = FPCClassifierCV(2, cv=0.3, solvers="paper", scoring="roc_auc").fit(X, y)
         found = headline(search)
         assert next(iter(found.figures)) == "roc_auc"

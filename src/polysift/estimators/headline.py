@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from polysift.selection.scoring import check_scorers
+from polysift.selection.scoring import score_name
 from polysift.training.evaluation import Evaluation
 from polysift.training.held_out import LEAVE_ONE_OUT, OUT_OF_FOLD
 from polysift.training.metrics import LEVEL, METRICS, SHARES, TITLES, Estimate
@@ -121,7 +121,7 @@ def _of_splits(search: Any) -> Headline:
     """Return the mean score of the splits, with the t interval of their scores."""
     results, best = search.cv_results_, search.best_index_
     scores = np.array([results[f"split{i}_test_score"][best] for i in range(search.n_splits_)])
-    name = next(iter(check_scorers(search.scoring, search.refit)))
+    name = _score_name(search)
     mean, k = float(np.mean(scores)), len(scores)
     low = high = float("nan")
     if k > 1:
@@ -138,6 +138,13 @@ def _of_splits(search: Any) -> Headline:
         error = float(history["training_error"][-1])
         training = {} if np.isnan(error) else {"accuracy": 1.0 - error}
     return Headline(SPLITS, source, {name: Estimate(mean, low, high)}, training)
+
+
+def _score_name(search: Any) -> str:
+    """Return the name of the score by which a search chose."""
+    if not isinstance(search.scoring, list | tuple | set | dict):
+        return score_name(search.scoring)
+    return search.refit if isinstance(search.refit, str) else str(next(iter(search.scoring), ""))
 
 
 def title(name: str) -> str:

@@ -59,7 +59,7 @@ SHARED_PARAMETERS = (
 
 
 def _is_refitted(estimator: Any) -> bool:
-    if not estimator.refit:
+    if isinstance(estimator.refit, bool | np.bool_) and not estimator.refit:
         raise AttributeError(
             f"{type(estimator).__name__}(refit=False) only searches. Set refit=True, or fit "
             "FPCClassifier(**search.best_params_)."

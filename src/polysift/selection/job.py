@@ -64,8 +64,7 @@ HIGH_SCALERS = ("standard", "quantile", "minmax")
 MIN_AUTO_MAX_DEGREE = 5
 """degrees="auto" includes all degrees up to this one at least."""
 
-AUTO_CENTER_COUNTS = 5
-MIN_AUTO_CENTERS = 30
+AUTO_CENTER_COUNTS, MIN_AUTO_CENTERS = 5, 30
 """n_centers="auto" tries so many numbers, each half of the one before, down to this minimum."""
 
 SEARCH_PARAMETERS = (
@@ -292,9 +291,9 @@ def check_search_parameters(estimator: Any) -> None:
             check_integer("max_iter", count)
     for name in ("screen", "one_standard_error"):
         check_flag(name, getattr(estimator, name))
-    for kind in listed("calibration", estimator.calibration):
-        several = isinstance(estimator.calibration, list | tuple)
-        check_choice("calibration", kind, CALIBRATIONS if several else (*CALIBRATIONS, None))
+    if (kinds := estimator.calibration) is not None:
+        for kind in listed("calibration", kinds):
+            check_choice("calibration", kind, CALIBRATIONS)
     check_threshold(estimator.threshold)
     check_solver_numbers(estimator, class_weight=False)
     for weight in _class_weights(estimator.class_weight):
@@ -309,11 +308,6 @@ def is_auto(value: Any) -> bool:
 def _class_weights(value: Any) -> list[Any]:
     """Return the weights of classes to try: the given ones, or one of each kind in a list."""
     return list(value) if isinstance(value, list | tuple) else [value]
-
-
-def _calibrations(value: Any) -> tuple[str, ...]:
-    """Return the calibrations to choose from; none where there is to be none."""
-    return () if value is None else tuple(dict.fromkeys(listed("calibration", value)))
 
 
 def _pairs(estimator: Any) -> list[tuple[str, str]]:
@@ -352,8 +346,7 @@ def _sizes(value: Any) -> list[int] | None:
     if isinstance(value, str) and value == "auto":
         return None
     hint = ' Or use n_centers="auto".'
-    sizes = listed("n_centers", value)
-    return sorted({check_integer("n_centers", n, hint=hint) for n in sizes})
+    return sorted({check_integer("n_centers", n, hint=hint) for n in listed("n_centers", value)})
 
 
 def _scalers(value: Any, source: DataSource) -> list[str | None]:
@@ -436,7 +429,7 @@ def search_job(
         groups=None if groups is None else np.asarray(groups),
         one_standard_error=bool(estimator.one_standard_error),
         refit=bool(estimator.refit),
-        calibrations=_calibrations(estimator.calibration),
+        calibrations=tuple(kind for kind in listed("calibration", estimator.calibration) if kind),
         threshold=check_threshold(estimator.threshold),
         threads=usable_jobs(estimator.n_jobs),
         memory_limit=parse_memory_limit(estimator.memory_limit),
