@@ -511,6 +511,11 @@ class TestUse:
         assert list(out) == ["prediction"]
         assert (out["prediction"] == model.predict(problem[["a", "b", "c"]])).all()
 
+    def test_a_model_knows_the_column_of_its_labels(self, problem):
+        assert polysift.load("model.polysift").training_summary_["label"] == "label"
+        named = run("evaluate model.polysift test.csv -t label --json").stdout
+        assert run("evaluate model.polysift test.csv --json").stdout == named
+
     def test_evaluate(self, problem):
         judged = json.loads(run("evaluate model.polysift test.csv -t label --json").stdout)
         model = polysift.load("model.polysift")

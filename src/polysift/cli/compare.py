@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from polysift.cli.console import WrongUsage, guarded, show_facts, show_json, show_lines, show_table
+from polysift.cli.data_options import LabelOptions, ReadingOptions
 from polysift.cli.option_types import duration, grouped, items
-from polysift.cli.options import BUDGET, MODEL, OUTPUT, LabelOptions, ReadingOptions, option
+from polysift.cli.options import BUDGET, MODEL, OUTPUT, option
 from polysift.cli.outputs import check_file
 
 ENDINGS = (".png", ".svg", ".pdf")

@@ -34,6 +34,7 @@ NOTHING_WRITTEN = "nothing was written."
 
 OPTIONS_OF_ADVICE = (
     (r"\bcolumns=\{'?([^{}]+?)'?: '(decimal|thousands) comma'\}", r"--\2-comma '\1'"),
+    (r"\bcolumns=\{'?([^{}]+?)'?: '(day|month) first'\}", r"--\2-first '\1'"),
     (r"(open_data\(\.\.\., )?\bcolumns=\{'?(.+?)'?: 'number'\}\)?", r"--numeric '\2'"),
     (r"(open_data\(\.\.\., )?\bcolumns=\{'?(.+?)'?: '(category|date)'\}\)?", r"--\3 '\2'"),
     (r"open_data\(\.\.\., drop=\[\.\.\.\]\)", "--drop"),

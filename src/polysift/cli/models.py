@@ -17,6 +17,7 @@ from polysift.cli.console import (
     show_lines,
     show_table,
 )
+from polysift.cli.data_options import LabelOptions, ReadingOptions
 from polysift.cli.option_types import grouped
 from polysift.cli.options import (
     BUDGET,
@@ -24,8 +25,6 @@ from polysift.cli.options import (
     MODEL,
     OUTPUT,
     EngineOptions,
-    LabelOptions,
-    ReadingOptions,
     option,
 )
 from polysift.cli.outputs import check_file, check_folder, shown_command

@@ -20,6 +20,7 @@ from polysift.cli.console import (
     show_json,
     show_table,
 )
+from polysift.cli.data_options import LabelOptions, ReadingOptions
 from polysift.cli.option_types import grouped, label_of
 from polysift.cli.options import (
     BUDGET,
@@ -27,9 +28,7 @@ from polysift.cli.options import (
     MODEL,
     OUTPUT,
     EngineOptions,
-    LabelOptions,
     ModelOptions,
-    ReadingOptions,
     SearchOptions,
     SolverOptions,
     given,

@@ -28,7 +28,6 @@ from polysift.data.words import (
     AmbiguousWordError,
     UnreadableWordError,
     WordEvidence,
-    ambiguity_remedy,
     reading_notes,
 )
 from polysift.runtime.parallel import Span
@@ -157,7 +156,7 @@ class ArrowSource(DataSource):
         made = ArrowSource(self._units, self._schema, self.names, self._target, self._weight)
         made.n_rows, made._skipped, made._spans = self.n_rows, self._skipped, self._spans
         made.target, made.origin, made.first_row = self.target, self.origin, self.first_row
-        made.indexes = self.indexes
+        made.indexes, made.label = self.indexes, self.label
         made._known = tuple(map(self._with_reading, types, self.names))
         made.dtype = self.dtype if made.types is None else np.dtype(float)
         return made
@@ -263,8 +262,9 @@ class ArrowSource(DataSource):
         try:
             return column_values(found, column)
         except UnreadableWordError as error:
-            ambiguous = isinstance(error, AmbiguousWordError)
-            remedy = ambiguity_remedy(repr(name)) if ambiguous else "Correct it"
+            remedy = "Correct it"
+            if isinstance(error, AmbiguousWordError):
+                remedy = error.remedy(repr(name))
             raise ValueError(
                 f"Column {name!r} of {self.origin} holds {error}. {remedy}, or pass "
                 f"columns={{{name!r}: 'category'}} to read it as words."
@@ -290,6 +290,7 @@ class ArrowSource(DataSource):
         for name in names:
             find_name(name, self._schema.names, "the data")
         made = ArrowSource(self._units, self._schema, names, self._target, self._weight)
+        made.label = self.label
         if self._known is not None:
             types = dict(zip(self.names, self._known, strict=True))
             made._known = tuple(types.get(name) or made._type_of(name) for name in names)

@@ -28,7 +28,6 @@ from polysift.data.text_columns import TextColumn, TextColumns, UnreadableCellEr
 from polysift.data.words import (
     AmbiguousWordError,
     ListedWordError,
-    ambiguity_remedy,
     reading_notes,
 )
 from polysift.data.written_numbers import is_plain_number
@@ -306,7 +305,7 @@ def _read_block(table: CsvTable, plan: _CsvPlan, batch: Any, first_row: int) -> 
         key = table.key(plan.features[error.column])
         advice = "Correct it, or leave it empty"
         if isinstance(error.error, AmbiguousWordError):
-            advice = ambiguity_remedy(key)
+            advice = error.error.remedy(key)
         if isinstance(error.error, ListedWordError):
             advice = f"Pass columns={{{key}: 'number'}} to read it as a number"
         raise ValueError(

@@ -14,7 +14,7 @@ from polysift.data.columns import as_position, check_position, find_column
 from polysift.data.kinds import is_missing
 from polysift.data.packing import open_binary
 from polysift.data.text import reading
-from polysift.data.words import is_iso_date
+from polysift.data.written_dates import is_written_date
 from polysift.data.written_numbers import is_plain_number, is_written_number
 
 BLOCK_BYTES = 1 << 20
@@ -159,4 +159,4 @@ def _has_header(rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _is_value(text: str) -> bool:
-    return is_written_number(text) or is_iso_date(text)
+    return is_written_number(text) or is_written_date(text)

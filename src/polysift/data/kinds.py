@@ -27,9 +27,14 @@ NUMBER, CATEGORY, DATE, DROP = "number", "category", "date", "drop"
 KINDS = (NUMBER, CATEGORY, DATE, DROP)
 """The kinds of columns."""
 
-WRITTEN_KINDS = {"decimal comma": "comma ?", "thousands comma": "thousands ?"}
-"""What a user may ask for, too: numbers in text whose commas have this meaning, and how these are
-read (``data.written_numbers``), with any unit."""
+WRITTEN_KINDS = {
+    "decimal comma": (NUMBER, "comma ?"),
+    "thousands comma": (NUMBER, "thousands ?"),
+    "day first": (DATE, "day first"),
+    "month first": (DATE, "month first"),
+}
+"""What a user may ask for, too, of text that can be read in two ways: the kind, and how its words
+are read (``data.written_numbers``, with any unit, and ``data.written_dates``)."""
 
 ASKED_KINDS = (*KINDS, *WRITTEN_KINDS)
 """All that a user may ask for."""
@@ -91,7 +96,8 @@ def check_kinds(columns: Any, name: str = "columns") -> dict[str | int, str]:
 def asked_type(kind: str) -> ColumnType:
     """Return the type of a column of a kind that a user asks for."""
     if kind in WRITTEN_KINDS:
-        return ColumnType(NUMBER, True, WRITTEN_KINDS[kind])
+        kind, reading = WRITTEN_KINDS[kind]
+        return ColumnType(kind, True, reading)
     return ColumnType(kind, True)
 
 

@@ -66,7 +66,8 @@ def open_data(
         The features; by default all columns but target and weight. A mapping says what columns
         hold, "number", "category", "date" or "drop", such as ``{"zip": "category"}``; all others
         are features, too, and what they hold is found. "decimal comma" and "thousands comma" are
-        numbers in text such as 1,200, which may be 1.2 or 1200.
+        numbers in text such as 1,200, which may be 1.2 or 1200; "day first" and "month first" are
+        dates in text such as 1/2/2024.
     drop : sequence of str or int, default=()
         Instead of columns: the columns that are not features, such as a key.
     format : {"parquet", "csv", "libsvm", "npy", "npz", "arrow", "orc", "jsonl", "xlsx"}, optional
@@ -126,6 +127,14 @@ def open_with(
     filesystem: Any = None,
 ) -> DataSource:
     """Open data as ``open_data`` does, with what is said about them in one object."""
+    source = _opened(data, options, format, filesystem)
+    label = options.roles.target
+    source.label = None if label is None else str(label)
+    return source
+
+
+def _opened(data: Any, options: OpenOptions, given: str | None, filesystem: Any) -> DataSource:
+    """Open data by what they are: a table in memory, a database or files."""
     if not isinstance(data, str | Path):
         if filesystem is not None:
             raise TypeError(f"filesystem goes with a path; data is a {type(data).__name__}.")
@@ -133,7 +142,7 @@ def open_with(
     if filesystem is None and is_database(str(data)):
         return open_database(str(data), options)
     found = find(data, filesystem)
-    return FORMATS[_common_format(found, format)].open(found, options)
+    return FORMATS[_common_format(found, given)].open(found, options)
 
 
 def has_names(path: str, given: str | None = None) -> bool:

@@ -32,7 +32,7 @@ NOUNS = {"number": "numbers", "category": "text", "date": "dates"}
 
 COPIED_ATTRIBUTES = (
     *("n_rows", "n_features", "dtype", "names", "has_labels", "has_weights", "sparse", "target"),
-    *("origin", "disk", "unit_bytes", "first_unit", "first_row", "types", "notes"),
+    *("origin", "label", "disk", "unit_bytes", "first_unit", "first_row", "types", "notes"),
 )
 """What a source that wraps another one takes over from it."""
 
@@ -66,6 +66,8 @@ class DataSource(ABC):
         The name of the labels in messages.
     origin : str or None
         The file, or the first of several.
+    label : str or None
+        The column of the labels, as it was named.
     disk : int
         Bytes of temporary files that hold it.
     unit_bytes, first_unit : int
@@ -102,6 +104,7 @@ class DataSource(ABC):
     sparse: bool = False
     target: str = "y"
     origin: str | None = None
+    label: str | None = None
     disk: int = 0
     unit_bytes: int = 0
     first_unit: int = 0
@@ -368,7 +371,7 @@ class ArraySource(DataSource):
             "files": self._files,
         }
         made = ArraySource(**(arguments | changes))
-        made._as_levels = self._as_levels
+        made._as_levels, made.label = self._as_levels, self.label
         if made._as_levels:
             made.dtype = np.dtype(float)
         return made

@@ -33,7 +33,6 @@ from polysift.data.kinds import (
 from polysift.data.words import (
     AmbiguousWordError,
     UnreadableWordError,
-    ambiguity_remedy,
     infer_words,
     read_words,
 )
@@ -137,7 +136,7 @@ def read_table(
     types: list[ColumnType] = []
     words: dict[int, Words] = {}
     unusable: list[str] = []
-    ambiguous: str | None = None  # a column that can be read in two ways
+    remedy: str | None = None  # for a column that can be read in two ways
     for j, column in enumerate(columns):
         wanted = infer_type(column) if known is None else _with_reading(known[j], column)
         if j in chosen:
@@ -149,7 +148,7 @@ def read_table(
         except UnreadableWordError as error:
             unusable.append(_at(label, column, error))
             if isinstance(error, AmbiguousWordError):
-                ambiguous = ambiguous or label.removeprefix("column ")
+                remedy = remedy or error.remedy(label.removeprefix("column "))
             continue
         except UnusableColumnError as error:
             unusable.append(f"{label} {error}")
@@ -158,8 +157,8 @@ def read_table(
             words[j] = found
     if unusable:
         advice = " Correct or convert such values, or pass columns={...: 'category'} to read words."
-        if ambiguous is not None:
-            advice = f" {ambiguity_remedy(ambiguous)}.{advice}"
+        if remedy is not None:
+            advice = f" {remedy}.{advice}"
         raise UnusableColumnError(
             f"X cannot be read: {'; '.join(unusable)}.{advice if known is None else ''}"
         )

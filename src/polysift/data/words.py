@@ -1,16 +1,14 @@
 """Text cells: how the words of a column are read, as categories, dates or numbers.
 
-A column of text is a category, unless every word of it that is not missing is a date in ISO format
-(then it is a date), or a number as people write them (``data.written_numbers``). What can be read
-in two ways is refused when it is read.
+A column of text is a category, unless every word of it that is not missing is a date
+(``data.written_dates``) or a number (``data.written_numbers``) as people write them. What can be
+read in two ways is refused when it is read.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import numpy as np
 
@@ -22,6 +20,16 @@ from polysift.data.kinds import (
     is_missing,
     levels_of,
     plain_word,
+)
+from polysift.data.written_dates import (
+    DATE_READINGS,
+    DAY_FIRST,
+    EITHER,
+    ISO,
+    MONTH_FIRST,
+    SHOWN_DATES,
+    date_readings,
+    written_date,
 )
 from polysift.data.written_numbers import (
     AMBIGUOUS,
@@ -38,16 +46,8 @@ from polysift.data.written_numbers import (
 )
 from polysift.runtime.types import FloatArray
 
-ISO = "iso"
-"""The reading of dates in ISO format."""
-
-ISO_DATE = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}([.,][0-9]{1,9})?)?\s?(Z|[+-][0-9]{2}(:?[0-9]{2})?)?)?"
-)
-
-READINGS = ("", ISO, *NUMBER_READINGS)
-"""How text is read (``ColumnType.reading``): as it is, as dates in ISO format, or as numbers."""
+READINGS = ("", *DATE_READINGS, *NUMBER_READINGS)
+"""How text is read (``ColumnType.reading``): as it is, as dates or as numbers."""
 
 
 class UnreadableWordError(ValueError):
@@ -65,7 +65,15 @@ class UnreadableWordError(ValueError):
 
 
 class AmbiguousWordError(UnreadableWordError):
-    """A word that can be read in two ways, as all of its column can."""
+    """A word that can be read in two ways, as all of its column can.
+
+    Attributes
+    ----------
+    kinds : tuple of str
+        The kinds by which a user says which it is.
+    """
+
+    kinds = ("thousands comma", "decimal comma")
 
     def __init__(self, word: str, unit: str) -> None:
         self.word = word
@@ -76,13 +84,24 @@ class AmbiguousWordError(UnreadableWordError):
             f"{comma:.15g} if it is a decimal comma, and no other value of the column tells which",
         )
 
+    def remedy(self, key: str) -> str:
+        """Return what to do about a column, by its name or position."""
+        ways = " or ".join(f"columns={{{key}: {kind!r}}}" for kind in self.kinds)
+        return f"Pass {ways} to say which"
 
-def ambiguity_remedy(key: str) -> str:
-    """Return what to do about a column, by its name or position, that can be read in two ways."""
-    return (
-        f"Pass columns={{{key}: 'thousands comma'}} or columns={{{key}: 'decimal comma'}} to say "
-        "which"
-    )
+
+class AmbiguousDateError(AmbiguousWordError):
+    """A date in which the day or the month may come first, as in all of its column."""
+
+    kinds = (DAY_FIRST, MONTH_FIRST)
+
+    def __init__(self, word: str) -> None:
+        self.word = word
+        ValueError.__init__(
+            self,
+            f"{word!r}, in which the day or the month may come first, and no other value of the "
+            "column tells which",
+        )
 
 
 class ListedWordError(UnreadableWordError):
@@ -133,8 +152,8 @@ class WordEvidence:
     def decide(self) -> ColumnType:
         """Return the type of a column of text with these words."""
         possible = self._possible or frozenset()
-        if ISO in possible:
-            return ColumnType(DATE, reading=ISO)
+        if dates := possible.intersection(DATE_READINGS):
+            return ColumnType(DATE, reading=EITHER if len(dates) > 1 else min(dates))
         if not possible:
             return ColumnType(CATEGORY)
         unit = next(iter(possible)).partition(" ")[2]
@@ -152,7 +171,7 @@ class WordEvidence:
 
 def is_ambiguous(column: ColumnType | None) -> bool:
     """Return whether the words of a column can be read in two ways."""
-    return column is not None and column.reading.startswith((AMBIGUOUS, LISTED))
+    return column is not None and column.reading.startswith((AMBIGUOUS, LISTED, EITHER))
 
 
 def among_commas(column: ColumnType) -> ColumnType:
@@ -176,12 +195,10 @@ def read_words(words: Collection[str | None], column: ColumnType) -> FloatArray:
     """Return words as the numbers of a block, or raise an ``UnreadableWordError``."""
     if column.kind == CATEGORY:
         return levels_of(map(plain_word, words))
-    if column.kind == DATE:
-        read = _seconds
-    else:
+    reading = _seconds if column.kind == DATE else _number
 
-        def read(word: str) -> float:
-            return _number(word, column.reading)
+    def read(word: str) -> float:
+        return reading(word, column.reading)
 
     return np.array(
         [np.nan if word is None or is_missing(word) else read(word) for word in words], dtype=float
@@ -189,44 +206,36 @@ def read_words(words: Collection[str | None], column: ColumnType) -> FloatArray:
 
 
 def reading_notes(types: Sequence[ColumnType], names: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the sentences on columns of text that are read as numbers, unasked."""
+    """Return the sentences on columns of text that are read as numbers or dates, unasked."""
     notes = []
     for position, column in enumerate(types):
-        written = column.kind == NUMBER and column.reading and not is_ambiguous(column)
-        if not written or column.asked:
+        if column.reading in ("", ISO) or is_ambiguous(column) or column.asked:
             continue
         key = position if names is None else names[position]
+        shown = SHOWN_DATES.get(column.reading) or shown_reading(column.reading)
         notes.append(
-            f"Column {key!r} is read as {shown_reading(column.reading)}; to read it as words, pass "
+            f"Column {key!r} is read as {shown}; to read it as words, pass "
             f"columns={{{key!r}: 'category'}}."
         )
     return tuple(notes)
 
 
-def is_iso_date(word: str) -> bool:
-    """Return whether text is a date in ISO format, with a time of day or without."""
-    if not ISO_DATE.fullmatch(word.strip()):
-        return False
-    try:
-        _seconds(word)
-    except UnreadableWordError:
-        return False
-    return True
-
-
 def _readings(word: str) -> frozenset[str]:
-    return frozenset((ISO,)) if is_iso_date(word) else number_readings(word)
+    return date_readings(word) or number_readings(word)
 
 
-def _seconds(word: str) -> float:
-    """Return a date as seconds since 1970; without a zone it is taken as UTC."""
-    try:
-        found = datetime.fromisoformat(word.strip())
-    except ValueError:
-        raise UnreadableWordError(word, "a date such as 2024-01-31 or 2024-01-31 08:30") from None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
-    return found.timestamp()
+def _seconds(word: str, reading: str) -> float:
+    """Return a date as seconds since 1970; without a reading, one that can be only one date."""
+    shown = SHOWN_DATES.get(reading, "a date such as 2024-01-31 08:30 or 31.01.2024")
+    if not reading:
+        fitting = date_readings(word)
+        reading = EITHER if len(fitting) > 1 else min(fitting, default=ISO)
+    if reading == EITHER:
+        raise AmbiguousDateError(word)
+    value = written_date(word, reading)
+    if value is None:
+        raise UnreadableWordError(word, shown)
+    return value
 
 
 def _number(word: str, reading: str) -> float:

@@ -197,7 +197,8 @@ class FPCClassifier(
     columns : mapping of column to {"number", "category", "date", "drop"}, default=None
         The kinds of columns that are not found as wished, by name (or position, where columns have
         no names): ``{"zip": "category", "id": "drop"}``. See ``column_kinds_``. "decimal comma" and
-        "thousands comma" say what 1,200 in text means.
+        "thousands comma" say what 1,200 in text means, "day first" and "month first" what 1/2/2024
+        does.
     max_levels : int, default=100
         The most levels of a category that have a coordinate each. For more of them the labels
         stand, learned from other rows (cross-fitted) and smoothed.
@@ -283,12 +284,13 @@ class FPCClassifier(
         and "product"; for "newton" also "curvature") and in all ("total").
     training_summary_ : dict
         The data and resources of the fit: "rows", "class_counts" (in the order of ``classes_``, by
-        the rows' weights), "dtype", "origin" (the file, or None), "threads", "workers" (of a
-        cluster, else 0), and in bytes "memory_limit", "expected_memory" (None after a search) and
-        "measured_memory": the largest growth of the process, None where it was larger before;
-        "columns", a dict for each column that is not just numbers, none of them missing: "column"
-        (its position), "kind", "missing" (a share), and of a category "levels" (their number) and
-        "frequent" (some words with their shares).
+        the rows' weights), "dtype", "origin" (the file, or None), "label" (the column of the labels
+        of a file, or None), "threads", "workers" (of a cluster, else 0), and in bytes
+        "memory_limit", "expected_memory" (None after a search) and "measured_memory": the largest
+        growth of the process, None where it was larger before; "columns", a dict for each column
+        that is not just numbers, none of them missing: "column" (its position), "kind", "missing"
+        (a share), and of a category "levels" (their number) and "frequent" (some words with their
+        shares).
     partial_sums_ : dict
         After ``partial_fit``: the sums of all batches so far, from which the next one goes on.
     random_state_ : int

@@ -199,8 +199,8 @@ def _check_summary(summary: dict[str, Any], n_classes: int, n_columns: int) -> N
     required_array(summary, "class_counts", "f", (n_classes,))
     for name in ("rows", "threads"):
         _integer(summary, name, 1)
-    for name in ("origin", "dtype"):
-        require(isinstance(summary[name], (str, type(None))), f"{name} must be text")
+    for name in ("origin", "label", "dtype"):
+        require(isinstance(summary.get(name), (str, type(None))), f"{name} must be text")
     for name in ("expected_memory", "measured_memory", "memory_limit"):
         if summary[name] is not None:
             _integer(summary, name, 0)

@@ -336,6 +336,7 @@ def summarise(prepared: Prepared, memory_limit: int, context: FitContext) -> dic
         "class_counts": prepared.counts,
         "dtype": str(source.dtype),
         "origin": source.origin,
+        "label": source.label,
         "threads": context.execution.threads,
         "workers": context.backend.workers,
         "memory_limit": memory_limit,
