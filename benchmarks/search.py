@@ -4,11 +4,12 @@
 ``--rivals`` also the best score over time of scikit-learn's HalvingRandomSearchCV over the same
 space and of Optuna with LightGBM, where they are installed, for as many seconds; ``--picture``
 draws it. ``--ends N`` ends a search N times by a time limit and N times by Ctrl-C, at random
-moments of its first ``--within`` seconds, and says what was left. ``--data NAME ...`` compares
-plain and tuned on sets of ``POLYSIFT_DATA``, three splits each.
+moments of its first ``--within`` seconds, and ``--kills N`` ends ``polysift tune`` by SIGTERM and
+SIGKILL; both say what was left. ``--data [TABLE ...]`` compares plain and tuned on all tables of
+``POLYSIFT_DATA`` or on some, three splits each, and goes on with what is in ``--out``.
 
-Usage: python benchmarks/search.py [--rows 20000 100000] [--picture search.png] [--ends 20]
-       [--data magic]
+Usage: python benchmarks/search.py [--rows 20000 100000 --rivals] [--picture search.png]
+       [--ends 20] [--kills 20] [--data magic --out docs/results/search]
 """
 
 from __future__ import annotations

@@ -466,7 +466,8 @@ class TestCommands:
     def test_what_is_passed_on_tells_no_secret(self, bucket, monkeypatch):
         data, other, waiting = bucket("flat"), bucket("days"), []
         monkeypatch.setattr(
-            "polysift.cli.data_options.busy", lambda text, **_: waiting.append(text) or nullcontext()
+            "polysift.cli.data_options.busy",
+            lambda text, **_: waiting.append(text) or nullcontext(),
         )
         for command, words in (
             ("fit -t label --degree 1 --report fit.html", [data, f"--validation={other}"]),

@@ -93,14 +93,14 @@ class Race:
             )
         status = self._run_levels()
         rows = self._results.in_order()
-        best = best_so_far(rows, job.one_standard_error, self._results.validation_rows())
-        if best is None:
+        chosen = self._results.chosen(rows, one_standard_error=job.one_standard_error)
+        if chosen is None:
             if status is Status.INTERRUPTED:
                 raise NoModel(status)
             if status is None and self._overflow is not None:
                 raise self._overflow
             raise NoModel(Status.TIME_LIMIT, too_late(job, self._monitor.title))
-        chosen, model = rows[best], None
+        model = None
         if job.refit:
             chosen, model = self._final(chosen, status)
         if status is None and model is not None and model.result.status is Status.TIME_LIMIT:
