@@ -30,7 +30,12 @@ from mixed_tables import mixed_table  # noqa: E402
 from polysift import FPCClassifier, FPCClassifierCV  # noqa: E402
 from polysift.cli.app import app  # noqa: E402
 from polysift.cli.console import state  # noqa: E402
-from polysift.cli.options import EngineOptions, ModelOptions, SearchOptions, SolverOptions  # noqa: E402
+from polysift.cli.options import (  # noqa: E402
+    EngineOptions,
+    ModelOptions,
+    SearchOptions,
+    SolverOptions,
+)
 from polysift.solvers.names import SOLVERS  # noqa: E402
 from problems import load_real, noisy_problem  # noqa: E402
 

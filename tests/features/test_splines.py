@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from polysift import FPCClassifier, PolynomialKernelMap
+from polysift.features.knots import ColumnPieces
 from polysift.features.level_columns import MAX_SELF_KERNEL
 from polysift.features.splines import SPLINE_KNOTS, SplineScaler
 from polysift.features.statistics import column_statistics, quantile_sketch
@@ -292,3 +293,22 @@ class TestModels:
         X, y = self.problem(300)
         assert self.fit(X, y, degree=1, n_centers=50).n_centers_ == 50
         assert self.fit(X, y, degree=1, centers=X[:50], n_centers="auto").n_centers_ == 50
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+def test_all_columns_at_once_have_the_bits_of_interp(rows):
+    rng = np.random.default_rng(5)
+    counts = np.array([1, 2, 7, 30])
+    knots, first, second = np.zeros((3, 4, 30))
+    for j, count in enumerate(counts):
+        knots[j, :count] = np.sort(rng.normal(size=count))
+        first[j, :count], second[j, :count] = rng.normal(size=(2, count))
+    pieces = ColumnPieces.of(knots, counts, first, second)
+    blocks = rng.normal(scale=2.0, size=(200, rows, 4))
+    at_knots = np.stack([knots[np.arange(4), rng.integers(0, counts)] for _ in range(rows)])
+    for block in (*blocks, at_knots, np.full((rows, 4), 9e9), np.full((rows, 4), -9e9)):
+        expected = [
+            [np.interp(block[:, j], knots[j, :c], f[j, :c]) for j, c in enumerate(counts)]
+            for f in (first, second)
+        ]
+        np.testing.assert_array_equal(pieces(block), np.transpose(expected, (0, 2, 1)))

@@ -65,7 +65,7 @@ def test_what_rows_lack_that_training_rows_had():
 def test_cosines_of_hours_that_are_alike():
     """Of 6 and 18 o'clock the cosine is zero; ranks would tell their rounding errors apart."""
     _, found, X = learned("quantile")
-    unfold = found._unfolding()
+    unfold = found._unfolding
     hours = np.repeat(X[:1], 24, axis=0)
     dates = [j for j, kind in enumerate(found.kinds) if kind == "date"]
     hours[:, dates] = 3600.0 * np.arange(24)[:, np.newaxis]

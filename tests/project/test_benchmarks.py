@@ -378,12 +378,28 @@ def test_times_of_commits_are_kept_as_ratios_and_drawn(tmp_path):
     written.write_text(json.dumps({"benchmarks": stats, "machine_info": machine}))
     found = over_time.summary(written)
     assert found["ratios"] == {"fit": 2.0, "predict": 0.5} and found["yardstick_seconds"] == 0.5
+    targets = tmp_path / "targets.csv"
+    targets.write_text(
+        "section,what,figure,target,verdict\n"
+        "gram,Gram pass / A.T @ A,0.50,at least 0.70,not met\n"
+        'sweep,"times NumPy, at its least (d = 21)",2e+00,at least 1,met\n'
+        "small,overhead,7.1,at most 10.0,met\nsmall,one row,-,at most 1,not measured\n"
+    )
+    figures = over_time.figures(targets)
+    assert figures == {
+        "gram": {"Gram pass / A.T @ A": 2.0},
+        "sweep": {"times NumPy, at its least": 0.5},
+        "small": {"overhead": 7.1},
+    }
     kept = tmp_path / "kept"
     kept.mkdir()
     for day, commit, ratios in ((2, "b" * 40, {"fit": 1.0}), (1, "a" * 40, found["ratios"])):
         entry = found | {"commit": commit, "date": f"2026-01-0{day}", "ratios": ratios}
+        entry |= {"sections": figures | {"small": {"overhead": 7.1 * day}}}
         (kept / f"{commit}.json").write_text(json.dumps(entry))
     entries = over_time.stored(kept)
     assert [entry["commit"][0] for entry in entries] == ["a", "b"]
+    assert over_time.relative(entries, "small") == pytest.approx({0: 1.0, 1: 2.0})
+    assert over_time.relative(entries, "fits") == {}
     over_time.draw(entries, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 5_000

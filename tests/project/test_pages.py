@@ -13,9 +13,12 @@ import doctest
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
+import warnings
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -37,18 +40,19 @@ NEEDS = {
     "howto/mlflow.md": ("mlflow", "skops", "pandas", "matplotlib"),
     "howto/serve.md": ("onnx", "pandas"),
     "howto/ray.md": ("ray", "pyarrow", "typer"),
+    "howto/spark.md": ("pyspark", "ray", "pyarrow", "pandas"),
     "howto/resume.md": ("pyarrow", "typer"),
     "tutorial.md": ("pandas", "pyarrow", "typer", "matplotlib"),
     "cheatsheet.md": ("pandas", "pyarrow", "onnxruntime", "matplotlib", "typer"),
     "choosing.md": ("pandas",),
-    "coming-from.md": ("pandas", "lightgbm"),
+    "coming-from.md": ("pandas", "lightgbm", "polysift_paper"),
     "faq.md": ("pandas", "joblib"),
     "tables.md": ("pandas",),
 }
 """What a page runs on beyond the core."""
 
-SLOW = {"README.md", "howto/ray.md"}
-"""A whole search, and shell blocks that start clusters of their own."""
+SLOW = {"README.md", "howto/ray.md", "howto/spark.md"}
+"""A whole search, and blocks that start clusters of their own."""
 
 ELSEWHERE = ("s3://", "make ", "pip install")
 """What marks a block of the README that is about another machine, or about installing."""
@@ -161,15 +165,27 @@ def data_of_the_readme() -> None:
     np.savetxt("new.csv", X[:100], "%.17g", ",", header="x1,x2", comments="")
 
 
+def prepare_spark(monkeypatch) -> None:
+    """Let Spark and Ray find what they start, here and in their processes."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java")
+    scripts = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.setenv("PATH", scripts)
+    warnings.simplefilter("default")  # theirs are no errors
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning:ray.data.context")  # about itself
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in pages()]
 )
 def test_every_block_runs_and_prints_what_is_shown(name, tmp_path, monkeypatch, request):
-    for module in NEEDS.get(name, ()):
-        pytest.importorskip(module)
-    if "ray" in NEEDS.get(name, ()):
+    for module in NEEDS.get(name, ()):  # found, not imported: a page sets what Ray reads then
+        if find_spec(module) is None:
+            pytest.skip(f"{name} needs {module}")
+    if name == "howto/ray.md":
         request.getfixturevalue("four_workers")
+    if name == "howto/spark.md":
+        prepare_spark(monkeypatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
     blocks = blocks_of(path_of(name))

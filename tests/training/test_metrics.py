@@ -13,8 +13,10 @@ from sklearn.metrics import (
     brier_score_loss,
     log_loss,
     roc_auc_score,
+    roc_curve,
 )
 
+from polysift.training.evaluation import roc_points
 from polysift.training.metrics import (
     METRICS,
     RowScores,
@@ -145,3 +147,15 @@ def test_what_is_unbalanced():
     assert not is_unbalanced(np.array([5.0, 0.0]))
     assert rarest_class(np.array([3.0, 0.0, 1.0, 2.0])) == 2
     assert rarest_class(np.array([2.0, 2.0])) == 1
+
+
+@pytest.mark.parametrize("case", range(40))
+def test_corners_of_a_roc_curve_are_those_of_scikit_learn(case):
+    rng = np.random.default_rng(case)
+    m = int(rng.integers(2, 60))
+    scores, positive = np.round(rng.normal(size=m), case % 3), np.arange(m) % 2 == 0
+    weights = [np.ones(m), rng.random(m), rng.integers(0, 3, m) + 0.0][case % 3]
+    weights[:2] = 1.0  # of both classes
+    expected = roc_curve(positive, scores, sample_weight=weights)[:2]
+    for own, other in zip(roc_points(positive, scores, weights), expected, strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-13)

@@ -17,7 +17,7 @@ import typer
 from polysift.cli.console import as_usage, guarded, say, show_facts, show_json, show_table
 from polysift.cli.option_types import grouped, items
 from polysift.cli.options import BUDGET, option
-from polysift_paper.options import RUNNING, ComparisonOptions, OutputOptions, RunOptions
+from polysift_paper.options import RUNNING, ComparisonOptions, Earlier, OutputOptions, RunOptions
 
 if TYPE_CHECKING:
     from polysift_paper.comparisons.comparison import Comparison
@@ -58,16 +58,19 @@ def simulations(
             metavar="WHICH",
         ),
     ] = None,
+    continue_from: Earlier = None,
 ) -> None:
     """Run the simulations of the paper's section V, its motivation, and some of our own.
 
     What is done is kept in the folder of the results: after Ctrl-C, or with more runs, the same
     command goes on from there.
     """
-    _simulations(which or ["all"], runs, results)
+    _simulations(which or ["all"], runs, results, continue_from)
 
 
-def _simulations(which: list[str], runs: RunOptions, results: OutputOptions) -> None:
+def _simulations(
+    which: list[str], runs: RunOptions, results: OutputOptions, earlier: Path | None = None
+) -> None:
     from polysift_paper.studies.page import MORE, SIMULATIONS
     from polysift_paper.studies.simulations import chosen, more_studies
 
@@ -75,7 +78,7 @@ def _simulations(which: list[str], runs: RunOptions, results: OutputOptions) -> 
         studies = chosen(which)
     words = ["simulations", *which, *runs.words()]
     about = MORE if all(study.name in more_studies() for study in studies) else SIMULATIONS
-    _run_studies(studies, about, runs, results, words)
+    _run_studies(studies, about, runs, results, words, earlier)
 
 
 @app.command()
@@ -88,16 +91,19 @@ def sensitivity(
         Any,
         option(RUNNING, "Data sets: magic,skin.", "all at hand", parser=items, metavar="a,b,..."),
     ] = None,
+    continue_from: Earlier = None,
 ) -> None:
     """Run Appendix F: how FPC depends on centers, alpha and beta, on the UCI data sets.
 
     Columns are in [0, 1], as the text has them, and then in [-1, 1].
     What is done is kept: after Ctrl-C, or with more runs, the same command goes on from there.
     """
-    _sensitivity(data, runs, results)
+    _sensitivity(data, runs, results, continue_from)
 
 
-def _sensitivity(data: Any, runs: RunOptions, results: OutputOptions) -> None:
+def _sensitivity(
+    data: Any, runs: RunOptions, results: OutputOptions, earlier: Path | None = None
+) -> None:
     from polysift_paper.comparisons.plan import uci_sets
     from polysift_paper.comparisons.sensitivity import studies
     from polysift_paper.studies.page import SENSITIVITY
@@ -108,7 +114,7 @@ def _sensitivity(data: Any, runs: RunOptions, results: OutputOptions) -> None:
         for note in notes:
             say("Note", note, "cyan")
     words = ["sensitivity", *(["--data", ",".join(data)] if data else []), *runs.words()]
-    _run_studies(studies(found), SENSITIVITY, runs, results, words)
+    _run_studies(studies(found), SENSITIVITY, runs, results, words, earlier)
 
 
 def _run_studies(
@@ -117,6 +123,7 @@ def _run_studies(
     runs: RunOptions,
     results: OutputOptions,
     words: Sequence[str],
+    earlier: Path | None,
 ) -> None:
     """Run studies, write a page about them, and print the verdicts."""
     from polysift_paper.studies.page import write_markdown, write_page
@@ -124,6 +131,8 @@ def _run_studies(
 
     with results.kept():
         jobs = runs.workers()
+        if earlier is not None:
+            _take_over(studies, earlier, runs, results)
         outcomes = [
             run(
                 study,
@@ -146,6 +155,23 @@ def _run_studies(
         show_json(_studies_result(outcomes, page))
     elif not results.quiet:
         _show_studies(outcomes, page)
+
+
+def _take_over(
+    studies: Sequence[Study], earlier: Path, runs: RunOptions, results: OutputOptions
+) -> None:
+    """Take what was measured before, and say how much that is."""
+    from polysift_paper.studies.simulations import continue_from
+
+    with as_usage():
+        if not earlier.is_dir():
+            raise ValueError(f"--continue-from: there is no folder {earlier}.")
+    taken = sum(
+        continue_from(study, results.output, earlier, runs=runs.runs, seed=runs.seed)
+        for study in studies
+    )
+    if not results.quiet:
+        say("Note", f"{taken} cells are taken from {earlier}.", "cyan")
 
 
 def _show_studies(outcomes: list[Outcome], page: Path) -> None:

@@ -21,6 +21,19 @@ MAX_RUNS, MAX_SEED = 10_000, 1_000
 """With more, the seeds of one base seed would run into those of the next, or beyond 32 bits."""
 
 
+Earlier = Annotated[
+    Path | None,
+    option(
+        RUNNING,
+        "A folder with results of the same command: what it has is not run again.",
+        "nothing",
+        "--continue-from",
+        metavar="FOLDER",
+    ),
+]
+"""Where studies were run before."""
+
+
 @dataclass
 class RunOptions:
     """Repetitions, base seed and processes."""

@@ -337,14 +337,15 @@ def test_cells_by_hand():
     accuracy, _, _, fit = (cells_of(lines, metric) for metric in METRICS)
     cell = accuracy["magic", "fpc"]
     assert (cell.mean, cell.spread, cell.mark, cell.best) == ("87.00", "", "†", True)
-    assert (cell.paper, cell.change) == ("86.52 ± 0.30", "+0.48")
+    assert (cell.beside, cell.change) == ("paper 86.52 ± 0.30", "+0.48")
     # The best of the paper's systems, as shown, and whatever of the others is no worse.
     assert accuracy["magic", "falkon"].best and accuracy["magic", "falkon"].spread == "1.41"
     assert not accuracy["magic", "polysift"].best and accuracy["magic", "lightgbm"].best
     assert (fit["magic", "fpc"].mean, fit["magic", "fpc"].change) == ("0.29", "0.5\u00d7")
     assert fit["magic", "fpc"].best and not fit["magic", "falkon"].best
     gone = accuracy["magic", "svm_rbf"]
-    assert (gone.mean, gone.mark, gone.paper, gone.change) == ("\u2013", "‡", "85.69 ± 0.26", "")
+    assert (gone.mean, gone.mark) == ("\u2013", "‡")
+    assert (gone.beside, gone.change) == ("paper 85.69 ± 0.26", "")
 
 
 def test_small_ratios_and_reasons_that_are_sentences():
@@ -385,12 +386,14 @@ def test_footnotes_count_runs_and_name_sets_as_a_whole():
     ]
 
 
-def test_synthetic_data_tell_time_alone():
-    rows = [row("susy_shape", "fpc", 0, 0.9, 0.9, 1.0, 306.0)]
+def test_synthetic_data_tell_time_and_the_gap_to_bayes():
+    rows = [row("susy_shape", "fpc", 0, 0.79, 0.9, 1.0, 306.0)]
     lines = by_pair(summarise(checked_rows(rows)))
     accuracy, auc, _, fit = (cells_of(lines, metric) for metric in METRICS)
-    assert not accuracy and not auc
-    assert fit["susy_shape", "fpc"].paper == "10.2 min"
+    assert not auc
+    cell = accuracy["susy_shape", "fpc"]
+    assert (cell.mean, cell.beside, cell.change) == ("79.00", "Bayes 80.00", "\u22121.00")
+    assert fit["susy_shape", "fpc"].beside == "paper 10.2 min"
     assert fit["susy_shape", "fpc"].change == "0.5\u00d7"
     assert lines["susy_shape", "fpc"]["paper_accuracy"] is None
 
@@ -688,6 +691,16 @@ def test_pictures_of_nothing(absent, tmp_path):
     found = write_comparison(COMPARISONS["massive"], rows, tmp_path, **settings)
     assert found.page.stat().st_size > 1000
     write_comparison_docs(found, tmp_path, "x")
+
+
+def test_pictures_without_figures_are_left_out():
+    rows = [row("higgs_11k", method, 0, 0.6, 0.6, 1.0, 1.0) for method in ("falkon", "fpc")]
+    found = draw_pictures(summarise(checked_rows(rows)))
+    assert list(found) == ["scatter", "tradeoff"]  # nothing is printed of these rows
+    assert list(draw_pictures(summarise(checked_rows(rows[1:])))) == ["tradeoff"]  # no rival
+    one = found["scatter"].size[1]
+    both = [*rows, row("higgs_11k", "polysift", 0, 0.6, 0.6, 1.0, 1.0)]
+    assert draw_pictures(summarise(checked_rows(both)))["scatter"].size[1] > 1.5 * one
 
 
 def test_other_names_are_shown_as_they_are(tmp_path):

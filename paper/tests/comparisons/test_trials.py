@@ -6,6 +6,7 @@ import json
 import os
 from importlib.util import find_spec
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from polysift_paper.algorithm import DEMO, PRINT, TEXT, VARIANTS, choose_degree,
 from polysift_paper.comparisons import plan as planning
 from polysift_paper.comparisons import results, trial
 from polysift_paper.comparisons.case import Case, open_case, three_parts
-from polysift_paper.comparisons.comparison import COLUMNS
+from polysift_paper.comparisons.comparison import COLUMNS, REVERSED
 from polysift_paper.comparisons.contenders import (
     Effort,
     SearchResult,
@@ -87,6 +88,17 @@ def test_a_drawn_shape_is_that_of_the_paper_in_small():
     assert case.X.shape == (10_000, 8) and case.X.dtype == np.float32
     assert set(np.unique(case.y)) == {-1, 1}
     np.testing.assert_array_equal(case.X, open_case("susy_shape", 0, 8_000).X)
+
+
+@pytest.mark.parametrize("data", REVERSED)
+def test_no_classifier_of_a_drawn_shape_errs_less_than_its_rule(data):
+    X, y = (case := open_case(data, 0, 40_000)).X, case.y
+    rule = np.where((X[:, 0] - 0.5) ** 2 + X[:, 1] * X[:, 2] > 0.3, 1, -1)
+    share, slack = REVERSED[data], 4 * np.sqrt(0.25 / len(y))
+    assert abs(np.mean(rule != y) - share) < slack
+    for one in (rule == 1, rule == -1):  # whatever the rule says
+        assert abs(np.mean((rule != y)[one]) - share) < 2 * slack
+    assert 0.4 < np.mean(rule == 1) < 0.6
 
 
 @needs_data
@@ -358,6 +370,18 @@ def test_what_is_not_at_hand_is_said_and_replaced(monkeypatch):
     assert sizes["higgs_shape"] == list(range(300, 501, 20))
     with pytest.raises(ValueError, match="mnist38 is not at hand"):
         planning.plan("highdim", data=["mnist38"])
+
+
+def test_a_set_that_the_paper_lacks_is_run_if_asked_for(monkeypatch):
+    monkeypatch.setattr(planning, "available", lambda name: True)
+    monkeypatch.setattr(planning, "load", lambda name, fetch: SimpleNamespace(remarks=()))
+    assert "covtype_binary" not in planning.plan("highdim").data
+    trials = planning.plan("highdim", data=["covtype", "mnist38"])
+    assert trials.data == ("mnist38", "covtype_binary")
+    assert trials.notes == ("covtype_binary is not in the paper.",)
+    assert trials.cells(1)[-1]["sizes"] == list(range(200, 2001, 200))
+    with pytest.raises(ValueError, match="no data set covtype_binary"):
+        planning.plan("massive", data=["covtype"])
 
 
 def test_a_stand_in_that_is_asked_for_too_is_run_once(monkeypatch):

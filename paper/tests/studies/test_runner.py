@@ -30,7 +30,7 @@ from polysift_paper.studies import simulations  # noqa: E402
 from polysift_paper.studies.averages import average, seeds  # noqa: E402
 from polysift_paper.studies.page import SIMULATIONS, write_markdown, write_page  # noqa: E402
 from polysift_paper.studies.pictures import legend, line, name_axes, new_figure  # noqa: E402
-from polysift_paper.studies.results import write_results  # noqa: E402
+from polysift_paper.studies.results import read_table, table_text, write_results  # noqa: E402
 from polysift_paper.studies.runner import CellError, run_study, seeded_cells  # noqa: E402
 from polysift_paper.studies.study import Study, Verdict  # noqa: E402
 from studying import die, measure  # noqa: E402
@@ -345,9 +345,29 @@ def test_command(command, measured, tmp_path):
     assert outcome.stdout == outcome.stderr == ""
 
 
+def test_a_study_goes_on_from_the_files_of_another_folder(command, measured, tmp_path):
+    command("--runs", "2", "--jobs", "1", "-o", "first")
+    assert measured() == [0, 0, 1, 1]
+    (tmp_path / "first" / "theory" / "measurements.csv").unlink()  # of this study there is nothing
+    outcome = command("--jobs", "1", "-o", "second", "--continue-from", "first")
+    assert measured() == [0, 1, 2, 2]
+    assert "2 cells are taken from first." in outcome.stderr
+    command("--jobs", "1", "-o", "anew")
+    for name in ("measurements.csv", "summary.csv"):
+        paths = [tmp_path / one / "simulation-1" / name for one in ("second", "anew")]
+        assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_tables_are_read_as_they_were_written():
+    rows = [{"a": 1, "b": 0.1, "c": "x"}, {"a": 2, "b": 1e-05, "d": True, "e": 1.0}]
+    names = {name: None for row in rows for name in row}
+    assert read_table(table_text(rows)) == [names | row for row in rows]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["--continue-from", "nowhere"], "there is no folder nowhere."),
         (["9", "1"], "There is no study 9; there are 1, theory, all and more."),
         (["--runs", "0"], "greater than or equal to 1"),
         (["--seed", "-1"], "greater than or equal to 0"),

@@ -74,7 +74,7 @@ class SolverOptions:
     ] = None
     calibration: Annotated[
         Literal["sigmoid", "isotonic"] | None,
-        option(MODEL, "How scores become probabilities.", "no probabilities"),
+        option(MODEL, "How scores become probabilities.", "by the logistic loss"),
     ] = None
     threshold: Annotated[
         Any,

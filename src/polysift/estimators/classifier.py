@@ -22,6 +22,7 @@ from polysift.estimators.batches import (
 )
 from polysift.estimators.conventions import PolysiftEstimator, available_when
 from polysift.estimators.devices import Device, device_of
+from polysift.estimators.few_rows import few_plain_scores
 from polysift.estimators.fitted import (
     FRAMES,
     CallbackHook,
@@ -611,7 +612,6 @@ class FPCClassifier(
         ndarray of shape (m, n_classes)
             The probabilities, in the order of ``classes_``.
         """
-        check_is_fitted(self)
         scores, device = self._scores(X)
         if device is not None:
             return device.probabilities(scores, calibrator_of(self))
@@ -704,6 +704,9 @@ class FPCClassifier(
         """Return the scores of rows, (rows, K), and where they lie if not in NumPy."""
         if "coef_" not in vars(self):
             check_is_fitted(self)
+        few = few_plain_scores(self, X)
+        if few is not None:
+            return few, None
         device = device_of(self, X)
         if device is not None and device.usable:
             return device.scores(self.coef_), device

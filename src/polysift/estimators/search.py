@@ -154,9 +154,9 @@ class FPCClassifierCV(
     it with rivals: the other kernel, other degrees, other ratios rho. All are tried on a small
     sample of the rows first, and only the best on larger ones and in the end on all rows, so that
     the search takes a few times as long as a fit. A rival is chosen only if it is ahead of the
-    automatic choice by a standard error of the difference over the splits. The search has a model within seconds, and always returns
-    the best one so far: after ``time_limit``, and after Ctrl-C. If either comes before the first
-    model, a small one of a few rows is fitted at once.
+    automatic choice by a standard error of the difference over the splits. The search has a model
+    within seconds, and always returns the best one so far: after ``time_limit``, and after Ctrl-C.
+    If either comes before the first model, a small one of a few rows is fitted at once.
 
     Where kernels, degrees or scalers are given, the candidates are all combinations. They share
     their computations: for each kernel, scaler and degree one pass over the data gives the Gram

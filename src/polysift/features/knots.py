@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from polysift.runtime.arrays import require, required_array
-from polysift.runtime.types import FloatArray
+from polysift.runtime.types import FloatArray, IntArray
 
 Knots: TypeAlias = tuple[FloatArray, FloatArray]
 """The ascending arguments of a piecewise linear function, and its values there."""
+
+FEW_ROWS = 4
+"""Rows up to which ``ColumnPieces`` is faster than an interpolation of each column."""
 
 
 def apart(values: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -54,3 +58,50 @@ def validate_knots(values: Any, levels: Any, counts: Any, d: int) -> FloatArray:
     ascending = (values[:, 1:] > values[:, :-1]) & (levels[:, 1:] >= levels[:, :-1])
     require((ascending | ~used).all(), "the knots of scaler_ must ascend")
     return values
+
+
+@dataclass(frozen=True)
+class ColumnPieces:
+    """Functions of N columns, piecewise linear between the same knots, laid out for few rows.
+
+    All columns are interpolated at once, to the bits of ``np.interp``. Piece p of a column lies
+    after p of its knots; the first and the last piece are constant.
+
+    Attributes
+    ----------
+    knots : ndarray of shape (N, k)
+        The knots of each column, infinity beyond those that it has.
+    starts : ndarray of shape (N, k + 1)
+        Where each piece begins.
+    slopes, values : ndarray of shape (F, N, k + 1)
+        The slope of each of F functions in each piece, and its value where that begins.
+    """
+
+    knots: FloatArray
+    starts: FloatArray
+    slopes: FloatArray
+    values: FloatArray
+
+    @classmethod
+    def of(cls, knots: FloatArray, counts: IntArray, *tables: FloatArray) -> ColumnPieces:
+        """Return the functions whose values at the first ``counts`` knots are in the tables."""
+        N, k = knots.shape
+        used = np.arange(k) < counts[:, np.newaxis]
+        starts, values = np.zeros((N, k + 1)), np.zeros((len(tables), N, k + 1))
+        slopes = np.zeros_like(values)
+        starts[:, 1:], starts[:, 0] = np.where(used, knots, 0.0), knots[:, 0]
+        values[:, :, 1:], values[:, :, 0] = tables, np.stack(tables)[:, :, 0]
+        inner = used[:, 1:]
+        widths = np.where(inner, np.diff(knots), 1.0)
+        slopes[:, :, 1:-1] = np.where(inner, np.diff(np.stack(tables)), 0.0) / widths
+        return cls(np.where(used, knots, np.inf), starts, slopes, values)
+
+    def __call__(self, block: FloatArray) -> FloatArray:
+        """Return the functions of finite rows, (F, rows, N)."""
+        piece = (self.knots <= block[:, :, np.newaxis]).sum(axis=2)
+        piece += np.arange(0, self.starts.size, self.starts.shape[1])
+        F = len(self.values)
+        out = self.slopes.reshape(F, -1).take(piece, axis=1)
+        out *= block - self.starts.take(piece)
+        out += self.values.reshape(F, -1).take(piece, axis=1)
+        return out

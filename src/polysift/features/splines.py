@@ -14,11 +14,20 @@ what depends on one of the values alone, ``scale (h(a) - mean h(Q) / 2)``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
 
-from polysift.features.knots import Knots, apart, knot_sides, knot_slopes, validate_knots
+from polysift.features.knots import (
+    FEW_ROWS,
+    ColumnPieces,
+    Knots,
+    apart,
+    knot_sides,
+    knot_slopes,
+    validate_knots,
+)
 from polysift.features.level_columns import MAX_SELF_KERNEL
 from polysift.features.scalers import OnnxGraph, Scaler, ScalingLoops
 from polysift.features.statistics import ColumnStatistics, QuantileSketch, thin
@@ -90,6 +99,9 @@ class SplineScaler(Scaler):
         self, block: FloatArray, loops: ScalingLoops | None = None
     ) -> tuple[FloatArray, FloatArray]:
         """Return the scaled ranks and the heights of dense rows without NaN, (rows, N) each."""
+        if loops is None and len(block) <= FEW_ROWS:
+            ranks, heights = self._pieces(block)
+            return ranks, heights
         if loops is None:
             return self.transform(block), self._interpolated(block, self.heights)
         ranks, heights = np.empty((2, *block.shape))
@@ -97,6 +109,10 @@ class SplineScaler(Scaler):
             block, self.values, self.ranks, self.heights, self.counts, ranks, heights
         )
         return ranks, heights
+
+    @cached_property
+    def _pieces(self) -> ColumnPieces:
+        return ColumnPieces.of(self.values, self.counts, self.ranks, self.heights)
 
     def heights_at(self, ranks: FloatArray, k: int) -> FloatArray:
         """Return the heights of points of the k-th column that are given by their scaled ranks."""

@@ -16,7 +16,8 @@ spline (``features.splines``), whatever the table. Columns may have weights othe
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -96,7 +97,7 @@ class TableScaler(Scaler):
         """Refuse: a table is learned by ``learn_table``."""
         raise TypeError("a table is learned from its columns")
 
-    @property
+    @cached_property
     def width(self) -> int:
         """The number of coordinates, D."""
         return len(self.owners) + (0 if self.spline is None else 2 * len(self.absent) + 1)
@@ -114,12 +115,12 @@ class TableScaler(Scaler):
         plain = self.spline is not None and set(self.kinds) <= {NUMBER, CONSTANT}
         return not plain or bool(self.missing.any())
 
-    @property
+    @cached_property
     def absent(self) -> IntArray:
         """The numbers that may be missing, as positions among them."""
         return np.flatnonzero(self.missing[self.numbers] > 0)
 
-    @property
+    @cached_property
     def owners(self) -> IntArray:
         """The column of each rank, number, indicator and coordinate of a category."""
         of_levels = [np.full(found.width, found.column) for found in self.levels]
@@ -131,12 +132,12 @@ class TableScaler(Scaler):
         """The position of the first coordinate that is not of a number."""
         return len(self.numbers) * (1 if self.spline is None else 2)
 
-    @property
+    @cached_property
     def inputs(self) -> list[int]:
         """The columns that are not left out."""
         return [j for j, kind in enumerate(self.kinds) if kind not in LEFT_OUT]
 
-    @property
+    @cached_property
     def places_missing(self) -> bool:
         """Whether a missing value has coordinates: not in the paper's kernel, of numbers alone."""
         return (
@@ -149,6 +150,7 @@ class TableScaler(Scaler):
         """Return the number of coordinates, D."""
         return self.width
 
+    @cached_property
     def _unfolding(self) -> Unfolding:
         kinds = [kind if kind in (NUMBER, DATE) else DROP for kind in self.kinds]
         return replace(Unfolding.of(kinds), whole=False)
@@ -165,16 +167,20 @@ class TableScaler(Scaler):
         out[:, -1] = 1.0
 
     def _write(self, block: FloatArray, out: FloatArray, loops: ScalingLoops | None = None) -> None:
-        raw = self._unfolding()(block)
+        raw = self._unfolding(block)
         first = self.first_indicator
         end = first + len(self.indicators)
         z = self.affine.transform(raw if self.ranks is None else self.ranks.transform(raw))
         numbers = slice(first - len(self.numbers), first)
-        out[:, numbers] = np.where(np.isnan(raw), 0.0, z) if self.places_missing else z
+        lacking = np.isnan(raw)
+        if self.places_missing and lacking.any():
+            z[lacking] = 0.0
+        out[:, numbers] = z
         if self.spline is not None:
-            self._transform_splines(self.spline, raw, out, loops)
-        absent = np.isnan(block[:, self.indicators])
-        out[:, first:end] = np.where(absent, self.indicator_values[1], self.indicator_values[0])
+            self._transform_splines(self.spline, raw, lacking, out, loops)
+        if len(self.indicators):
+            absent = np.isnan(block[:, self.indicators])
+            out[:, first:end] = np.where(absent, self.indicator_values[1], self.indicator_values[0])
         start = end
         for found in self.levels:
             out[:, start : start + found.width] = found.table[found.rows(block[:, found.column])]
@@ -184,20 +190,21 @@ class TableScaler(Scaler):
         self,
         spline: SplineScaler,
         raw: FloatArray,
+        lacking: BoolArray,
         out: FloatArray,
         loops: ScalingLoops | None,
     ) -> None:
         """Write ranks, absences and the sum of heights into coordinates of rows."""
-        at = self.absent
-        lacking = np.isnan(raw[:, at])
-        filled = spline.filled(raw)
+        filled = spline.filled(raw) if lacking.any() else raw
         q, heights = spline.ranks_and_heights(filled, loops)
-        q[:, at] = np.where(lacking, 0.0, q[:, at])
-        heights[:, at] = np.where(lacking, 0.0, heights[:, at])
         rest = out[:, len(self.owners) :]
+        if len(at := self.absent):
+            gone = lacking[:, at]
+            q[:, at] = np.where(gone, 0.0, q[:, at])
+            heights[:, at] = np.where(gone, 0.0, heights[:, at])
+            rest[:, : len(at)] = gone
+            rest[:, len(at) : -1] = heights[:, at] - q[:, at]
         out[:, : q.shape[1]] = q
-        rest[:, : len(at)] = lacking
-        rest[:, len(at) : -1] = heights[:, at] - q[:, at]
         rest[:, -1] = heights.sum(axis=1)
 
     def box(self, statistics: ColumnStatistics) -> FloatArray:
@@ -229,7 +236,7 @@ class TableScaler(Scaler):
         It is zero for categories and indicators, and where a value is missing; that of a date is
         per second. Of a spline's own coordinates, which it leaves at zero, see ``spline_slopes``.
         """
-        unfold = self._unfolding()
+        unfold = self._unfolding
         raw = unfold(block)
         slopes = unfold.slope(block)
         if self.ranks is not None:
@@ -247,7 +254,7 @@ class TableScaler(Scaler):
         ranks bends where they are equal. Those of heights are means of both, (rows, N).
         """
         assert self.spline is not None
-        unfold = self._unfolding()
+        unfold = self._unfolding
         raw = unfold(block)
         outer = np.where(np.isnan(raw), 0.0, unfold.slope(block))
         filled = self.spline.filled(raw)
@@ -268,7 +275,7 @@ class TableScaler(Scaler):
         position = {j: k if self.by_column else j for k, j in enumerate(self.inputs)}
         parts, rest = [], []
         if len(self.numbers):
-            raw = self._unfolding().to_onnx(graph, x, position)
+            raw = self._unfolding.to_onnx(graph, x, position)
             if self.spline is not None:
                 q, *rest = self._splines_to_onnx(self.spline, graph, raw)
                 parts.append(q)
@@ -325,7 +332,7 @@ class TableScaler(Scaler):
         check_words("the readings of scaler_", self.readings, READINGS, d)
         own = vars(self)
         numbers = required_array(own, "numbers", "i", (None,))
-        require(np.array_equal(numbers, self._unfolding().owners), "the numbers must be in order")
+        require(np.array_equal(numbers, self._unfolding.owners), "the numbers must be in order")
         self.affine.validate(len(numbers))
         if self.ranks is not None:
             self.ranks.validate(len(numbers))
@@ -348,7 +355,8 @@ class TableScaler(Scaler):
         parts = {"ranks": self.ranks, "affine": self.affine, "spline": self.spline}
         scalers = {name: None if part is None else part.to_dict() for name, part in parts.items()}
         levels = [asdict(found.fitted()) for found in self.levels]
-        return {"kind": self.kind, **vars(self), **scalers, "levels": levels}
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {"kind": self.kind, **own, **scalers, "levels": levels}
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:

@@ -124,8 +124,10 @@ def _calculate_classifier(operator: Any) -> None:
         if role == "label":
             output.type = getattr(types, f"{kind}TensorType")([None])
         else:
-            flat = role == "score" and len(classes) == 2
-            output.type = types.DoubleTensorType([None] if flat else [None, len(classes)])
+            shape: list[int | None] = [None]
+            if role != "score" or len(classes) != 2:
+                shape.append(len(classes))
+            output.type = types.DoubleTensorType(shape)
 
 
 def _calculate_map(operator: Any) -> None:

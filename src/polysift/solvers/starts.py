@@ -69,13 +69,17 @@ class FullGram:
         return solvers
 
 
+FULL_GRAM = FullGram()
+"""The start of a fit that has the whole Gram matrix computed."""
+
+
 def solve(
     engine: FullEngine,
     settings: SolverSettings,
     context: FitContext,
     *,
     n_folds: int = 0,
-    start: Start = FullGram(),
+    start: Start = FULL_GRAM,
     u0: FloatArray | None = None,
     point: InitialPoint | None = None,
     name: str = "solver",

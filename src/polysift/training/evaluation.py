@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import roc_curve
 
-from polysift.runtime.types import FloatArray, IntArray
+from polysift.runtime.types import BoolArray, FloatArray, IntArray
 from polysift.training.calibration import assess
 from polysift.training.metrics import (
     METRICS,
@@ -195,9 +194,29 @@ def _curves(
     for column, code in zip(scores.T, classes, strict=True):
         positive = codes == code
         if positive[present].any() and not positive[present].all():
-            fpr, tpr, _ = roc_curve(positive, column, sample_weight=weights)
-            curves.append((code, fpr, tpr))
+            curves.append((code, *roc_points(positive, column, weights)))
     return curves
+
+
+def roc_points(
+    positive: BoolArray, scores: FloatArray, weights: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the corners of a ROC curve, false and true positive rates, both from 0 to 1.
+
+    They are those of scikit-learn's ``roc_curve``, whose checks take longer than the curve of a
+    thousand rows.
+    """
+    order = np.argsort(scores, kind="stable")[::-1]
+    order = order[weights[order] > 0]
+    ends = np.flatnonzero(np.append(np.diff(scores[order]) != 0, True))  # of rows of equal scores
+    own = weights[order]
+    hits = np.where(positive[order], own, 0.0)
+    tps, fps = (np.cumsum(part)[ends] for part in (hits, own - hits))
+    bends = (np.diff(tps, 2) != 0) | (np.diff(fps, 2) != 0)
+    corners = np.append(True, bends) if len(bends) else np.ones(len(tps) - 1, dtype=bool)
+    corners = np.flatnonzero(np.append(corners, True))
+    fpr, tpr = (np.append(0.0, part[corners]) / part[-1] for part in (fps, tps))
+    return fpr, tpr
 
 
 def _thinned(fpr: FloatArray, tpr: FloatArray, most: int) -> tuple[FloatArray, FloatArray]:

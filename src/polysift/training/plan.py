@@ -30,6 +30,9 @@ from polysift.training.job import Job
 from polysift.training.preparation import as_table, row_level_bytes
 from polysift.training.stored_rows import is_stored, stored_bytes
 
+FEW_FEATURES = 2**20
+"""Features of all rows that are kept, where memory allows it, whatever the solver: 8 MiB."""
+
 EXPECTED_PRODUCTS = 6
 """Products with the Gram matrix that a fit with a sampled one takes, approximately."""
 
@@ -88,7 +91,8 @@ def execution_for(job: Job, shape: Shape) -> Execution:
     settings = job.settings
     # After a subsample with a rough tolerance only a few sweeps over all rows remain.
     rough = shape.subsample > 0 and settings.tol >= ROUGH_TOLERANCE
-    keep = settings.many_sweeps and not rough
+    few = shape.rows * shape.centers <= FEW_FEATURES
+    keep = (settings.many_sweeps or few) and not rough
     execution = job.backend.fit_in(job.memory_limit, shape, job.threads, keep_features=keep)
     execution = replace(execution, float64=settings.float64_features)
     features = shape.centers + settings.update_cost

@@ -11,6 +11,7 @@ from polysift.datasets.cache import find_files
 from polysift.datasets.catalogue import find_entry
 from polysift.runtime.types import FloatArray, IntArray
 from polysift_paper.algorithm import scaled_whole
+from polysift_paper.comparisons.comparison import REVERSED
 
 SHAPES = {
     "susy_shape": (4_000_000, 500_000, 500_000, 8),
@@ -23,10 +24,6 @@ GISETTE_PARTS, GISETTE_COLUMNS = (6_000, 1_000, 6_500), 5_000
 
 GISETTE_INK = 0.05
 """The share of images in which a pixel must not be blank to be a column."""
-
-NOISE = 0.2
-"""The share of reversed labels in drawn data, near the errors of SUSY."""
-
 
 MADE = {"gisette_like": "mnist38"}
 """Sets that are made from another one, by which one can tell whether they can be."""
@@ -70,7 +67,7 @@ def open_case(data: str, seed: int, most: int | None = None, whole: bool = False
     if data in MADE:
         case = gisette_like(seed, most)
     elif data in SHAPES:
-        case = _drawn(*SHAPES[data], seed=seed, most=most)
+        case = _drawn(*SHAPES[data], reversed_share=REVERSED[data], seed=seed, most=most)
     else:
         found = load(data, fetch=False)
         parts = found.split or three_parts(len(found.y), seed)
@@ -121,13 +118,20 @@ def _share(rows: int, train: int, most: int | None) -> int:
 
 
 def _drawn(
-    train: int, validation: int, test: int, features: int, *, seed: int, most: int | None
+    train: int,
+    validation: int,
+    test: int,
+    features: int,
+    *,
+    reversed_share: float,
+    seed: int,
+    most: int | None,
 ) -> Case:
     """Draw a noisy quadratic problem."""
     sizes = [_share(part, train, most) for part in (train, validation, test)]
     rng = np.random.default_rng(seed)
     X = rng.random((sum(sizes), features), dtype=np.float32)
     positive = (X[:, 0] - 0.5) ** 2 + X[:, 1] * X[:, 2] > 0.3
-    positive ^= rng.random(len(X)) < NOISE
+    positive ^= rng.random(len(X)) < reversed_share
     parts = np.split(np.arange(len(X)), np.cumsum(sizes)[:2])
     return Case(X, np.where(positive, 1, -1).astype(np.int8), *parts)

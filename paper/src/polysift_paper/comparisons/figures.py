@@ -68,6 +68,9 @@ MIN_TICKS = 3
 
 NAMES = {"accuracy": "accuracy (%)", "auc": "AUC"}
 
+OUR_PAIRS = (("fpc", "fpc"), ("polysift", "polysift_auc"))
+"""Whose accuracy, and whose AUC, is set against those of the rivals."""
+
 TICKS = (0, 2, 4, 10, 30, 100, 300, 1000)
 
 LINEAR_DEVIATIONS = 4.0
@@ -182,11 +185,20 @@ def set_share_scale(ax: Any, shares: Sequence[float], *, percent: bool) -> None:
 
 
 def draw_scatter(lines: Lines) -> Any:
-    """Draw the paper's Fig. 13, for FPC and for polysift."""
+    """Draw the paper's Fig. 13, for FPC and for polysift, as far as they were run."""
+    methods = methods_of(lines)
+    rivals = [one for one in methods if one in SYSTEMS and one != "fpc"]
+    pairs = [
+        pair
+        for pair in OUR_PAIRS
+        if any(one in methods for one in pair)
+        and (rivals or ("fpc" in methods and "fpc" not in pair))
+    ]
+    if not pairs or not sets_of(lines, "accuracy"):
+        return None
     side = 1.3 * WIDTH
-    drawing, panels = new_figure(2, 2, width=2 * side, height=2 * side + 0.4)
-    rivals = [one for one in methods_of(lines) if one in SYSTEMS and one != "fpc"]
-    for row, ours in zip(panels, (("fpc", "fpc"), ("polysift", "polysift_auc")), strict=True):
+    drawing, panels = new_figure(len(pairs), 2, width=2 * side, height=len(pairs) * side + 0.4)
+    for row, ours in zip(np.reshape(panels, (-1, 2)), pairs, strict=True):
         for ax, kind, mine in zip(row, NAMES, ours, strict=True):
             _rivals_panel(ax, lines, kind, mine, [*rivals, *(["fpc"] if mine != "fpc" else [])])
     legend_of_sets(drawing, sets_of(lines, "accuracy"), [*rivals, "fpc"])
@@ -225,12 +237,14 @@ def _points(
 
 def draw_against_paper(lines: Lines) -> Any:
     """Draw our accuracy against the paper's, and how our FPC differs from the paper's."""
-    drawing, (left, right) = new_figure(1, 2, width=3 * WIDTH, height=1.75 * HEIGHT + 0.5)
     sets = [
         data
         for data in sets_of(lines, "accuracy")
         if any(printed("accuracy", data, system) for system in SYSTEMS)
     ]
+    if not sets:
+        return None
+    drawing, (left, right) = new_figure(1, 2, width=3 * WIDTH, height=1.75 * HEIGHT + 0.5)
     systems = [one for one in methods_of(lines) if one in SYSTEMS]
     colours, shown = set_colours(sets), []
     for system in systems:
@@ -387,10 +401,10 @@ PICTURES: dict[str, tuple[Callable[[Lines], Any], str, str, str]] = {
         draw_scatter,
         "Against each rival",
         "Accuracy and AUC of FPC and of polysift against those of each rival",
-        "Fig. 13 of the paper with the figures of these runs: above FPC, below polysift (tuned "
-        "for accuracy on the left, for AUC on the right). Colours are data sets, markers are "
-        "rivals; above the dashed line y = x the rival is beaten. Scales are stretched toward a "
-        "perfect classifier.",
+        "Fig. 13 of the paper with the figures of these runs: FPC, and below it polysift where it "
+        "was run (tuned for accuracy on the left, for AUC on the right). Colours are data sets, "
+        "markers are rivals; above the dashed line y = x the rival is beaten. Scales are stretched "
+        "toward a perfect classifier.",
     ),
     "tradeoff": (
         draw_tradeoff,
@@ -420,17 +434,20 @@ def draw_pictures(summary: Sequence[Row]) -> dict[str, Picture]:
     Parameters
     ----------
     summary : sequence of dict
-        The lines; where there are no figures the panels are empty.
+        The lines; where a set has no figures its panel is empty.
 
     Returns
     -------
     dict of Picture
-        By the names of their files: "scatter", "tradeoff" and "paper".
+        By the names of their files: "scatter", "tradeoff" and "paper", as far as there is something
+        to show.
     """
     lines, found = by_pair(summary), {}
     for name, (paint, title, words, caption) in PICTURES.items():
         with load_matplotlib("style").context(["default", LOOK]):
             drawing = paint(lines)
+            if drawing is None:
+                continue
             svg = drawn(drawing, "svg")
             drawing.set_layout_engine("none")  # all has its place now; to find it takes seconds
             png = drawn(drawing, "png")

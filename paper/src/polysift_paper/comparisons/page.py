@@ -171,7 +171,7 @@ def _cell(cell: Cell) -> Markup:
     mean = f"<b>{markup(cell.mean)}</b>" if cell.best else markup(cell.mean)
     spread = f" ± {markup(cell.spread)}" if cell.spread else ""
     change = f" ({cell.change})" if cell.change else ""
-    below = f"<small>{markup(cell.paper + change)}</small>" if cell.paper else ""
+    below = f"<small>{markup(cell.beside + change)}</small>" if cell.beside else ""
     return Markup(f"{mean}{spread}{markup(cell.mark)}{below}")
 
 

@@ -11,6 +11,7 @@ from polysift_paper.comparisons.comparison import (
     DRAWN_FOR,
     KINDS,
     OURS,
+    REVERSED,
     data_title,
     kind_of,
     method_title,
@@ -96,8 +97,8 @@ class Cell:
         The mark of its status, or "".
     best : bool
         Whether it is set in bold.
-    paper : str
-        The paper's, or "".
+    beside : str
+        The paper's, or of drawn data the best that there can be, or "".
     change : str
         How ours differs, or "".
     """
@@ -106,7 +107,7 @@ class Cell:
     spread: str
     mark: str
     best: bool
-    paper: str
+    beside: str
     change: str
 
 
@@ -131,7 +132,7 @@ def signed(name: str, value: float) -> str:
 def cells_of(lines: Lines, metric: Metric) -> dict[tuple[str, str], Cell]:
     """Return the cells of a table, by data set and method."""
     found = {}
-    for data in sets_of(lines, metric.name):
+    for data in _shown(lines, metric):
         systems = [one for one in methods_of(lines) if one not in OURS]
         there = [
             value
@@ -142,6 +143,11 @@ def cells_of(lines: Lines, metric: Metric) -> dict[tuple[str, str], Cell]:
         for method in methods_of(lines):
             found[data, method] = _cell(lines.get((data, method)), metric, leader, (data, method))
     return found
+
+
+def _shown(lines: Lines, metric: Metric) -> list[str]:
+    """Return the sets of a table: of drawn ones the accuracy, too, beside the best there can be."""
+    return sets_of(lines, "training_seconds" if metric.name == "accuracy" else metric.name)
 
 
 def _cell(line: Row | None, metric: Metric, leader: float | None, pair: tuple[str, str]) -> Cell:
@@ -158,9 +164,19 @@ def _cell(line: Row | None, metric: Metric, leader: float | None, pair: tuple[st
         "" if spread is None or metric.timed else value_text(metric.name, spread),
         KINDS[kind_of(line["status"])] if line else "",
         best,
-        paper.text if paper else "",
-        _change(metric, mean, paper),
+        *_beside(metric, mean, paper, data),
     )
+
+
+def _beside(
+    metric: Metric, mean: float | None, paper: Printed | None, data: str
+) -> tuple[str, str]:
+    """Return the figure to set beside ours, and how ours differs."""
+    if data in REVERSED and not metric.timed:
+        most = 1 - REVERSED[data]
+        change = "" if mean is None else signed(metric.name, mean - most)
+        return f"Bayes {value_text(metric.name, most)}", change
+    return f"paper {paper.text}" if paper else "", _change(metric, mean, paper)
 
 
 def _change(metric: Metric, mean: float | None, paper: Printed | None) -> str:
@@ -189,6 +205,12 @@ def explanations(lines: Lines, metric: Metric) -> list[str]:
         sentences.append(
             "Data of the size of a set are synthetic, and stand beside the paper's time for that "
             "set."
+        )
+    if metric.name == "accuracy" and any(data in REVERSED for data, _ in lines):
+        sentences.append(
+            "Data of the size of a set have the labels of a rule, of which a share is reversed: "
+            "below is the accuracy of the rule itself (Bayes), which no classifier exceeds but by "
+            "chance."
         )
     return sentences
 
@@ -241,7 +263,7 @@ def metric_markdown(lines: Lines, metric: Metric) -> list[str]:
 def _markdown(cell: Cell) -> str:
     mean = f"**{cell.mean}**" if cell.best else cell.mean
     first = f"{mean} ± {cell.spread}{cell.mark}" if cell.spread else f"{mean}{cell.mark}"
-    below = ", ".join(part for part in (cell.paper and f"paper {cell.paper}", cell.change) if part)
+    below = ", ".join(part for part in (cell.beside, cell.change) if part)
     return f"{first}<br><sub>{below}</sub>" if below else first
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from io import BytesIO, StringIO
@@ -28,7 +29,12 @@ LOOK = {
     "font.size": 10.0,
 }
 
-TABLES = ("summary.csv", "measurements.csv")
+MEASUREMENTS = "measurements.csv"
+
+TABLES = ("summary.csv", MEASUREMENTS)
+
+VALUES = {"": None, "True": True, "False": False}
+"""What entries of a table stand for, beside numbers and words."""
 
 ANSWERS = {True: "agrees", False: "does not agree", None: "cannot be settled"}
 """What a verdict says of the data and the claim."""
@@ -166,6 +172,21 @@ def table_text(rows: Sequence[Row]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return file.getvalue()
+
+
+def read_table(text: str) -> list[Row]:
+    """Return the rows of ``table_text``: numbers and truth values as such, None where none is."""
+    rows = csv.DictReader(StringIO(text))
+    return [{name: _value(entry) for name, entry in row.items()} for row in rows]
+
+
+def _value(entry: str) -> Any:
+    if entry in VALUES:
+        return VALUES[entry]
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(entry)
+    return entry
 
 
 def write_whole(path: Path, content: bytes) -> None:

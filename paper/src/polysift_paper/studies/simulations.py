@@ -22,9 +22,9 @@ from polysift_paper.studies import (
     theory_rate,
     toy,
 )
-from polysift_paper.studies.results import Outcome, write_results
-from polysift_paper.studies.runner import run_study
-from polysift_paper.studies.study import Study
+from polysift_paper.studies.results import MEASUREMENTS, Outcome, read_table, write_results
+from polysift_paper.studies.runner import adopt, run_study, study_folder
+from polysift_paper.studies.study import Row, Study
 
 MODULES = (
     margins,
@@ -76,6 +76,50 @@ def chosen(names: Sequence[str]) -> list[Study]:
     wanted |= set(known) - set(more_studies()) if ALL in names else set()
     wanted |= set(more_studies()) if MORE in names else set()
     return [study for name, study in known.items() if wanted & {name, name.partition("-")[0]}]
+
+
+def continue_from(
+    study: Study, folder: Path, earlier: Path, *, runs: int | None = None, seed: int = 0
+) -> int:
+    """Take what an earlier run of a study has measured; return of how many cells.
+
+    Parameters
+    ----------
+    study : Study
+        Which one.
+    folder : Path
+        Where results are kept.
+    earlier : Path
+        The folder of the earlier results; the study has a folder of its own in it, or none.
+    runs : int, optional
+        How often; the paper's number by default.
+    seed : int, default=0
+        The base seed.
+    """
+    path = study_folder(study, earlier) / MEASUREMENTS
+    if not path.exists():
+        return 0
+    rows = read_table(path.read_text(encoding="utf-8"))
+    indices: dict[tuple[str, ...], dict[tuple[str, ...], list[Row]]] = {}
+
+    def found(cell: Row) -> list[Row] | None:
+        names = tuple(cell)
+        if names not in indices:
+            indices[names] = _by_entries(rows, names)
+        return indices[names].get(tuple(map(str, cell.values())))
+
+    return adopt(study, study.runs if runs is None else runs, folder, found, seed=seed)
+
+
+def _by_entries(rows: list[Row], names: tuple[str, ...]) -> dict[tuple[str, ...], list[Row]]:
+    """Return the measurements of each cell, without the cell, by its entries as text."""
+    found: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
+        key = tuple(str(row.get(name)) for name in names)
+        found.setdefault(key, []).append(
+            {k: row[k] for k in row if k not in names and row[k] is not None}
+        )
+    return found
 
 
 def reproduce(

@@ -19,9 +19,10 @@ from scipy.optimize import linprog
 from polysift.features.centers import uniform_centers
 from polysift.features.kernels import full_dimension
 from polysift.losses import HINGE
+from polysift.plots.base import STYLES
 from polysift.runtime.types import FloatArray
 from polysift_paper.studies.averages import average, column, seeds
-from polysift_paper.studies.pictures import legend, name_axes, new_figure
+from polysift_paper.studies.pictures import legend, line, name_axes, new_figure
 from polysift_paper.studies.study import Row, Study, Verdict
 from polysift_paper.studies.toy import toy_data
 
@@ -33,6 +34,10 @@ EXACT = 1e-7
 
 UNBOUNDED = 3
 """How ``linprog`` says so."""
+
+LEAST, BELOW_LEGEND = 1e-18, 1e-29
+"""What stands for zero on a logarithmic axis, and where the axis ends, so that the legend hides
+nothing."""
 
 
 def basis(X: FloatArray, degree: int, seed: int) -> FloatArray:
@@ -115,25 +120,29 @@ def summarise(rows: list[Row]) -> list[Row]:
 def draw(summary: list[Row], rows: list[Row]) -> Any:
     """Draw both optima against each other, and what is not zero that should be."""
     figure, axes = new_figure(1, 2)
-    for entry in summary:
+    for (colour, marker, _), entry in zip(STYLES, summary, strict=False):
         these = [row for row in rows if row["degree"] == entry["degree"]]
         x, z = column(these, "primal"), column(these, "dual")
-        axes[0].scatter(x, z, s=22, label=f"degree {entry['degree']}", zorder=3)
+        label = f"degree {entry['degree']}"
+        axes[0].scatter(x, z, s=22, color=colour, marker=marker, label=label, zorder=3)
     ends = [0.0, 1.1 * max(column(rows, "primal"))]
     axes[0].plot(ends, ends, color="grey", linestyle="--", linewidth=1.0, zorder=1)
     name_axes(axes[0], "optimum of the problem", "optimum of the dual", "(a) Strong duality")
     legend(axes[0], loc="upper left")
-    for name, label in (
-        ("gap_max", "gap of the optima"),
-        ("slackness_max", "slackness"),
-        ("admm_gap", "ADMM, relative gap"),
-        ("admm_dual_gap", "ADMM's multipliers, relative gap"),
+    for number, (name, label) in enumerate(
+        (
+            ("gap_max", "gap of the optima"),
+            ("slackness_max", "slackness"),
+            ("admm_gap", "ADMM, relative gap"),
+            ("admm_dual_gap", "its multipliers, relative gap"),
+        )
     ):
-        values = np.maximum(column(summary, name), 1e-18)
-        axes[1].plot(column(summary, "degree"), values, marker="o", label=label)
+        values = [max(value, LEAST) for value in column(summary, name)]
+        line(axes[1], column(summary, "degree"), values, number=number, label=label)
     axes[1].set_yscale("log")
+    axes[1].set_ylim(BELOW_LEGEND, 1.0)
     name_axes(axes[1], "degree", "should be zero", "(b) What is left")
-    legend(axes[1], loc="center right", bbox_to_anchor=(1.0, 0.42))
+    legend(axes[1], loc="lower right")
     return figure
 
 
