@@ -291,9 +291,9 @@ def check_search_parameters(estimator: Any) -> None:
             check_integer("max_iter", count)
     for name in ("screen", "one_standard_error"):
         check_flag(name, getattr(estimator, name))
-    if (kinds := estimator.calibration) is not None:
-        for kind in listed("calibration", kinds):
-            check_choice("calibration", kind, CALIBRATIONS)
+    kinds = estimator.calibration
+    for kind in listed("calibration", kinds):
+        check_choice("calibration", kind, (*CALIBRATIONS, None) if kind is kinds else CALIBRATIONS)
     check_threshold(estimator.threshold)
     check_solver_numbers(estimator, class_weight=False)
     for weight in _class_weights(estimator.class_weight):
