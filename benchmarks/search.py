@@ -4,31 +4,47 @@
 ``--rivals`` also the best score over time of scikit-learn's HalvingRandomSearchCV over the same
 space and of Optuna with LightGBM, where they are installed, for as many seconds; ``--picture``
 draws it. ``--ends N`` ends a search N times by a time limit and N times by Ctrl-C, at random
-moments of its first ``--within`` seconds, and says what was left. ``--data NAME ...`` compares
-plain and tuned on sets of ``POLYSIFT_DATA``, three splits each.
+moments of its first ``--within`` seconds, and ``--kills N`` ends ``polysift tune`` by SIGTERM and
+SIGKILL; both say what was left. ``--data [TABLE ...]`` compares plain and tuned on all tables of
+``POLYSIFT_DATA`` or on some, three splits each, and goes on with what is in ``--out``.
 
-Usage: python benchmarks/search.py [--rows 20000 100000] [--picture search.png] [--ends 20]
-       [--data magic]
+Usage: python benchmarks/search.py [--rows 20000 100000 --rivals] [--picture search.png]
+       [--ends 20] [--kills 20] [--data magic --out docs/results/search]
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import warnings
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.model_selection import StratifiedKFold
 
 import polysift
+from harness.table_data import read_split, table_files
 from polysift import FPCClassifier, FPCClassifierCV
 
-TEST_ROWS = 20_000
+PATIENCE = 2.0
+"""How often the time of a search a rival may take."""
+
+TEST_ROWS, END_ROWS = 20_000, 60_000
+MOST_ROWS, SPLITS = 30_000, 3
+"""Of a table."""
+
+TABLES_HEAD = (
+    *("table", "split", "rows", "plain", "tuned", "plain_seconds", "tuned_seconds"),
+    "rival_chosen",
+)
 Curve = list[tuple[float, float]]
 
 
@@ -54,7 +70,8 @@ def price(rows: int, rivals: bool) -> tuple[str, dict[str, Curve]]:
     search = FPCClassifierCV(random_state=0)
     seconds = timed(plain, X, y), timed(search, X, y)
     scores = plain.score(X_test, y_test), search.score(X_test, y_test)
-    curves = {"polysift": [tuple(point) for point in search.scores_over_time_.tolist()]}
+    points = [tuple(point) for point in search.scores_over_time_.tolist()]
+    curves = {"polysift": [*points, (seconds[1], float(search.best_score_))]}
     if rivals:
         curves |= {
             "HalvingRandomSearchCV, same space": halving(X, y, seconds[1]),
@@ -65,11 +82,16 @@ def price(rows: int, rivals: bool) -> tuple[str, dict[str, Curve]]:
         f"{seconds[1] / seconds[0]:.2f}; test accuracy {scores[0]:.4f} and {scores[1]:.4f}; "
         f"first score after {search.scores_over_time_[0, 0]:.1f} s"
     )
+    for name, curve in curves.items():
+        line += "".join(f"\n  {name}: {score:.4f} after {at:.1f} s" for at, score in curve[-1:])
     return line, {name: curve for name, curve in curves.items() if curve}
 
 
 def halving(X, y, seconds: float) -> Curve:
-    """Return the best mean score of scikit-learn's search over the same space, over time."""
+    """Return the best mean score of scikit-learn's search over the same space, over time.
+
+    It has one when it is done; it is ended, and has none, after ``PATIENCE`` times the seconds.
+    """
     from sklearn.experimental import enable_halving_search_cv  # noqa: F401
     from sklearn.model_selection import HalvingRandomSearchCV
 
@@ -78,16 +100,28 @@ def halving(X, y, seconds: float) -> Curve:
         "degree": [1, 2, 3, 4],
         "rho": ["auto", 1e-6, 1e-4, 1e-2],
     }
-    folds = StratifiedKFold(5, shuffle=True, random_state=0)
     found = HalvingRandomSearchCV(
-        FPCClassifier(random_state=0, n_centers=2000),
+        FPCClassifier(random_state=0, n_centers=1000),
         space,
         n_candidates=20,
         min_resources=min(5000, len(y) // 2),
-        cv=folds,
+        cv=StratifiedKFold(5, shuffle=True, random_state=0),
         random_state=0,
+        error_score="raise",
     )
-    return [(timed(found, X, y), float(found.best_score_))]
+
+    def end(*_) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, PATIENCE * seconds)
+    try:
+        return [(timed(found, X, y), float(found.best_score_))]
+    except TimeoutError:
+        print(f"HalvingRandomSearchCV was not done after {PATIENCE * seconds:.0f} s", flush=True)
+        return []
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 def optuna_lightgbm(X, y, seconds: float) -> Curve:
@@ -122,13 +156,13 @@ def optuna_lightgbm(X, y, seconds: float) -> Curve:
     return curve
 
 
-def ends(rows: int, count: int, within: float) -> list[str]:
-    """End searches at random moments; return a line on each kind."""
+def ends(rows: int, count: int, within: float) -> Iterator[str]:
+    """End searches at random moments; yield a line on each kind."""
     X, y = problem(rows)
-    rng, lines = np.random.default_rng(0), []
+    rng = np.random.default_rng(0)
     for kind in ("time limit", "Ctrl-C"):
-        models, errors, late, samples = 0, 0, [], 0
-        for moment in rng.uniform(0.5, within, count):
+        models, tiny, samples, late = 0, 0, 0, []
+        for moment in rng.uniform(0.05, within, count):
             search = FPCClassifierCV(random_state=0)
             timer = threading.Timer(moment, os.kill, (os.getpid(), signal.SIGINT))
             if kind == "time limit":
@@ -136,43 +170,90 @@ def ends(rows: int, count: int, within: float) -> list[str]:
             else:
                 timer.start()
             began = perf_counter()
-            try:
-                search.fit(X, y)
-            except (TimeoutError, KeyboardInterrupt):
-                errors += 1
-                continue
-            finally:
-                timer.cancel()
+            search.fit(X, y)
             late.append(perf_counter() - began - moment)
-            with tempfile.TemporaryDirectory() as folder:
-                file = Path(folder) / "model.polysift"
-                polysift.save(search, file)
-                same = polysift.load(file).predict(X[:1000]) == search.predict(X[:1000])
-            models += bool(same.all())
-            samples += search.n_refit_rows_ < rows
-        lines.append(
+            timer.cancel()
+            models += loads_and_predicts(search, X)
+            tiny += search.n_refit_rows_ <= 2000
+            samples += 2000 < search.n_refit_rows_ < rows
+        yield (
             f"{kind} at {count} moments within {within:g} s, {rows:,} rows: {models} models that "
-            f"load and predict ({samples} of a sample), {errors} before the first model; "
-            f"at most {max(late, default=0.0):.1f} s late"
+            f"load and predict, {tiny} of them of 2,000 rows and {samples} of a larger sample; "
+            f"late by {np.median(late):.1f} s in the median, {max(late):.1f} s at most"
         )
-    return lines
 
 
-def compared(name: str) -> str:
-    """Return a line on plain and tuned on a set, over three splits."""
-    from polysift import datasets
+def loads_and_predicts(search: FPCClassifierCV, X: np.ndarray) -> bool:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "model.polysift"
+        polysift.save(search, file)
+        same = polysift.load(file).predict(X[:1000]) == search.predict(X[:1000])
+    return bool(same.all())
 
-    X, y = getattr(datasets, f"load_{name}")()
-    scores = []
-    for seed in range(3):
-        train, test = train_test_split(
-            np.arange(len(y)), test_size=0.25, random_state=seed, stratify=y
-        )
-        models = FPCClassifier(random_state=seed), FPCClassifierCV(random_state=seed)
-        scores.append([m.fit(X[train], y[train]).score(X[test], y[test]) for m in models])
-    (plain, tuned), (spread, _) = np.mean(scores, axis=0), np.std(scores, axis=0, ddof=1)
-    worse = " WORSE by more than half a deviation" if plain - tuned > spread / 2 else ""
-    return f"{name}: plain {plain:.4f} +- {spread:.4f}, tuned {tuned:.4f}{worse}"
+
+def kills(rows: int, count: int, within: float) -> Iterator[str]:
+    """Kill ``polysift tune`` at random moments; yield a line on each signal."""
+    X, y = problem(rows)
+    rng = np.random.default_rng(1)
+    with tempfile.TemporaryDirectory() as folder:
+        table, model = Path(folder) / "rows.npz", Path(folder) / "model.polysift"
+        np.savez(table, X=X, y=y)
+        command = [sys.executable, "-m", "polysift", "tune", str(table), "-o", str(model), "-q"]
+        for sent in (signal.SIGTERM, signal.SIGKILL):
+            loaded, done, none = 0, 0, []
+            for moment in rng.uniform(0.5, within, count):
+                model.unlink(missing_ok=True)
+                with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+                    try:
+                        process.wait(moment)
+                    except subprocess.TimeoutExpired:
+                        process.send_signal(sent)
+                done += process.returncode == 0
+                if model.exists():
+                    loaded += len(polysift.load(model).predict(X[:1000])) == 1000
+                else:
+                    none.append(moment)
+            first = f" (the last at {max(none):.1f} s)" if none else ""
+            yield (
+                f"{sent.name} to polysift tune at {count} moments within {within:g} s of its "
+                f"start, {rows:,} rows: {loaded} models that load and predict, {len(none)} times "
+                f"there was none yet{first}; {done} were done before"
+            )
+
+
+def compared(table: str, path: Path, folder: Path) -> str:
+    """Return a line on plain and tuned on a table, over three splits; those done are read."""
+    for split in range(SPLITS):
+        if any((row["table"], row["split"]) == (table, str(split)) for row in results(folder)):
+            continue
+        rows = read_split(str(path), split, MOST_ROWS)
+        models = FPCClassifier(random_state=split), FPCClassifierCV(random_state=split)
+        seconds = [f"{timed(model, rows.X, rows.y):.2f}" for model in models]
+        scores = [model.score(rows.X_test, rows.y_test) for model in models]
+        chosen = models[1].best_params_["kernel"] != "auto"
+        add_result(folder, [table, split, len(rows.y), *scores, *seconds, chosen])
+    own = [row for row in results(folder) if row["table"] == table]
+    plain, tuned = (np.array([float(row[name]) for row in own]) for name in ("plain", "tuned"))
+    spread, behind = plain.std(ddof=1), plain.mean() - tuned.mean()
+    worse = " WORSE by more than half a deviation" if behind > spread / 2 else ""
+    return f"{table}: plain {plain.mean():.4f} +- {spread:.4f}, tuned {tuned.mean():.4f}{worse}"
+
+
+def results(folder: Path) -> list[dict[str, str]]:
+    file = folder / "tables.csv"
+    if not file.exists():
+        return []
+    with file.open() as lines:
+        return list(csv.DictReader(lines))
+
+
+def add_result(folder: Path, line: Sequence[object]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "tables.csv"
+    new = not file.exists()
+    with file.open("a", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerows([TABLES_HEAD, line] if new else [line])
 
 
 def draw(curves: dict[str, dict[str, Curve]], path: str) -> None:
@@ -193,12 +274,14 @@ def draw(curves: dict[str, dict[str, Curve]], path: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="*", default=[20_000, 100_000])
+    parser.add_argument("--rows", type=int, nargs="*", default=[])
     parser.add_argument("--rivals", action="store_true")
     parser.add_argument("--picture")
     parser.add_argument("--ends", type=int, default=0)
+    parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--within", type=float, default=20.0)
-    parser.add_argument("--data", nargs="*", default=[])
+    parser.add_argument("--data", nargs="*", metavar="TABLE")
+    parser.add_argument("--out", type=Path, default=Path("search"))
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # searches that are ended warn
     curves = {}
@@ -207,11 +290,13 @@ def main() -> None:
         print(line, flush=True)
     if options.picture:
         draw(curves, options.picture)
-    if options.ends:
-        for line in ends(20_000, options.ends, options.within):
-            print(line, flush=True)
-    for name in options.data:
-        print(compared(name), flush=True)
+    for what, count in ((ends, options.ends), (kills, options.kills)):
+        if count:
+            for line in what(END_ROWS, count, options.within):
+                print(line, flush=True)
+    for table, path in sorted(table_files().items(), key=lambda item: item[1].stat().st_size):
+        if options.data is not None and (not options.data or table in options.data):
+            print(compared(table, path, options.out), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """Text of data, models and names of files reaches the terminal without control characters."""
 
+import io
 import json
 import os
 import re
@@ -154,3 +155,23 @@ def test_escapes():
     assert escaped("a\tb\nc") == "a\tb\nc"
     assert escaped("\x1b\x7f\x9b\u2066") == r"\u001b\u007f\u009b\u2066"
     assert json.loads(f'"{escaped(EVIL)}"') == EVIL
+
+
+def test_a_progress_bar_under_escaped_output_moves_the_cursor(monkeypatch):
+    """Rich puts a stream of its own before ours, and looks through one of them only."""
+
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with escaping_output(), Monitor(show=True) as monitor:
+        monitor.title = "spline, degree 2"
+        for _ in monitor.watch("Gram matrix", 2, [(1, None), (1, None)]):
+            monitor.note("best so far 0.9\x1b[2J")
+    shown = terminal.getvalue()
+    assert "\x1b[2K" in shown and "\\u001b[2K" not in shown
+    assert "spline, degree 2: Gram matrix" in shown
+    assert "\x1b[2J" not in shown, "what comes from data is escaped"

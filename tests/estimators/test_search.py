@@ -24,6 +24,7 @@ from sklearn.model_selection import (
 )
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import polysift
 from oracles import kernel
 from polysift import FeatureOverflowError, FPCClassifier, FPCClassifierCV, degree_bound, open_data
 from polysift.engine.local import LocalEngine
@@ -885,3 +886,39 @@ def test_progress_names_the_stage(capsys, monkeypatch):
 def test_scikit_learn(estimator, check):
     """The check that weights equal repetition passes, since it brings folds that agree."""
     check(estimator)
+
+
+class TestSeveralCalibrations:
+    """The one with the least log loss out of fold is taken."""
+
+    @pytest.mark.parametrize("classes", [2, 3])
+    def test_the_best_one(self, tmp_path, classes):
+        X, y = problem(600, classes=classes)
+        given = {"degrees": 2, "n_centers": 10, "solvers": "paper", "random_state": 0}
+        alone = {
+            kind: FPCClassifierCV(**given, calibration=kind).fit(X, y)
+            for kind in ("sigmoid", "isotonic")
+        }
+        losses = {kind: one.calibration_report_["log_loss"] for kind, one in alone.items()}
+        best = min(losses, key=losses.__getitem__)
+        search = FPCClassifierCV(**given, calibration=["isotonic", "sigmoid"]).fit(X, y)
+        assert search.best_params_["calibration"] == best == search.best_estimator_.calibration
+        np.testing.assert_array_equal(search.predict_proba(X), alone[best].predict_proba(X))
+        polysift.save(search, tmp_path / "m")
+        loaded = polysift.load(tmp_path / "m")
+        np.testing.assert_array_equal(loaded.predict_proba(X), search.predict_proba(X))
+
+    def test_scorers_of_probabilities_see_the_best_one(self):
+        X, y = problem(600)
+        given = {"degrees": 2, "n_centers": 10, "solvers": "paper", "random_state": 0}
+        given |= {"scoring": "neg_log_loss"}
+        kinds = ("sigmoid", "isotonic", ["sigmoid", "isotonic"])
+        scores = [
+            FPCClassifierCV(**given, calibration=kind).fit(X, y).best_score_ for kind in kinds
+        ]
+        assert scores[2] == max(scores)
+
+    @pytest.mark.parametrize("kinds", [[None], ["sigmoid", "platt"], []])
+    def test_others_are_refused(self, kinds):
+        with pytest.raises(ValueError, match="calibration must"):
+            FPCClassifierCV(calibration=kinds).fit(*problem(60))

@@ -31,7 +31,7 @@ def problem(classes=2):
 
 
 def held_out(scoring, scores, codes, classes, weights=None, fold_parts=CELLS, kind="sigmoid"):
-    scorer = HeldOutScorer(check_scorer(scoring), codes, np.asarray(classes), weights, kind)
+    scorer = HeldOutScorer(check_scorer(scoring), codes, np.asarray(classes), weights, [kind])
     return scorer(scores, fold_parts, SPLITS)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from polysift import FPCClassifierCV
 from polysift.selection.candidates import Row, choose, ranks, standard_error
+from searching import fold_scores, problem
 
 
 def row(scores, n=10, degree=2, max_iter=5, finished=True):
@@ -90,3 +92,18 @@ def test_ranks_share_positions_and_put_the_unfinished_last():
     ]
     assert ranks(rows).tolist() == [3, 5, 1, 1, 6, 4]
     assert ranks(rows).dtype == np.int32
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_rival_is_chosen_only_if_it_is_clearly_ahead_of_a_plain_fit(seed):
+    X, y = problem(300, seed=seed)
+    search = FPCClassifierCV(random_state=0).fit(X, y)
+    results, scores = search.cv_results_, fold_scores(search.cv_results_)
+    (plain,) = np.flatnonzero(results["automatic"] & (results["param_rho"] == "auto"))
+    ahead = scores - scores[plain]
+    errors = np.std(ahead, axis=1, ddof=1) / np.sqrt(ahead.shape[1])
+    best = int(np.argmin(results["rank_test_score"]))
+    if search.best_index_ == plain:
+        assert ahead[best].mean() <= errors[best]
+    else:
+        assert ahead[search.best_index_].mean() >= errors[search.best_index_]

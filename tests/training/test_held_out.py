@@ -75,7 +75,9 @@ class TestPlainFit:
     def test_where_nothing_is_known(self, rng):
         X, y = noisy_problem(rng, 300, 2)
         clf = FPCClassifier(2, n_centers=10, solver="newton", random_state=0).fit(X, y)
-        assert not hasattr(clf, "held_out_") and headline(clf) is None and "#" not in repr(clf)
+        assert not hasattr(clf, "held_out_") and headline(clf) is None
+        assert repr(clf).endswith("  # held out: not known")
+        assert "<b>Held out</b>: not known; calibration=" in clf._repr_html_()
         clf = FPCClassifier(2, n_centers=10, random_state=0, warm_start=True).fit(X, y)
         assert clf.held_out_["rows"] == 300
         assert not hasattr(clf.fit(X, y), "held_out_"), "a warm start has seen them before"
@@ -133,11 +135,28 @@ class TestHeadline:
         estimate = found.figures["accuracy"]
         assert estimate.value == pytest.approx(search.best_score_)
         assert estimate.low < estimate.value < estimate.high
-        assert "the mean over 5 splits, the best of" in found.source
+        assert found.source.startswith("out of fold, 300 training rows; the mean over 5 splits, ")
+        stored = search.best_estimator_.held_out_["figures"]["accuracy"][0]
+        assert stored == pytest.approx(estimate.value)
         search = FPCClassifierCV(2, cv=0.3, solvers="paper", scoring="roc_auc").fit(X, y)
         found = headline(search)
-        assert [*found.figures] == ["roc_auc"] and np.isnan(found.figures["roc_auc"].low)
-        assert "(" not in found.first()
+        assert next(iter(found.figures)) == "roc_auc"
+        assert found.figures["roc_auc"].value == pytest.approx(search.best_score_)
+        assert found.figures["roc_auc"].low < search.best_score_, "by the rows of the one part"
+        assert found.source.startswith("out of fold, 90 training rows; the mean over one ")
+
+    def test_of_a_search_by_several_scores(self, rng):
+        X, y = noisy_problem(rng, 300, 2)
+        several = {"scoring": ["accuracy", "f1_macro"], "refit": "f1_macro"}
+        search = FPCClassifierCV(2, n_centers=10, random_state=0, **several).fit(X, y)
+        found = headline(search)
+        assert [*found.figures][:2] == ["f1_macro", "accuracy"]
+        assert found.figures["f1_macro"].value == pytest.approx(search.best_score_)
+
+    def test_a_search_without_refit_has_its_score_alone(self, rng):
+        X, y = noisy_problem(rng, 300, 2)
+        search = FPCClassifierCV(2, n_centers=10, refit=False, random_state=0).fit(X, y)
+        assert [*headline(search).figures] == ["accuracy"]
 
 
 class TestHoldout:

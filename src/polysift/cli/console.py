@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from io import TextIOWrapper
+from signal import SIGINT, SIGTERM, raise_signal, signal
+from threading import Timer, current_thread, main_thread
+from types import FrameType
 from typing import Annotated, Any
 
 import typer
@@ -53,6 +56,9 @@ Debug = Annotated[
 PIPE_WIDTH = 10_000
 """Characters of a line in a pipe or file: no table is wider."""
 
+IMPORT_SECONDS = 0.05
+"""After which time an interrupt during an import is tried again."""
+
 state = {"debug": False}
 """Whether errors are shown with a traceback."""
 
@@ -69,7 +75,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         state["debug"] |= debug
         _escape_unprintable()
         try:
-            with escaping_output(), _shown_warnings():
+            with escaping_output(), _shown_warnings(), _interruptible():
                 command(**options)
         except WrongUsage as error:
             _fail(error, USAGE)
@@ -85,6 +91,34 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = Signature([*parameters, debug])  # type: ignore[attr-defined]
     run.__annotations__ = {**command.__annotations__, "debug": Debug}
     return run
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Treat a request to terminate, as schedulers and containers send it, like Ctrl-C.
+
+    Both wait for the end of an import, in whose callbacks Python would lose them.
+    """
+    if current_thread() is not main_thread():  # only the main thread may set handlers
+        yield
+        return
+    before = {number: signal(number, _interrupt) for number in (SIGINT, SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal(number, handler)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            again = Timer(IMPORT_SECONDS, raise_signal, (number,))
+            again.daemon = True
+            again.start()
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
 
 
 def _fail(error: BaseException, code: int) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -138,8 +141,10 @@ def tune(
     evaluated = _evaluation_data(data, source, validation, labels, reading, output)
     if holdout is not None:
         source, evaluated = _parts(source, holdout, validation, search)
-    _train(search, source)
-    _finish(search, evaluated, None, output, top=top)
+    early = EarlyModels(output)
+    with early.kept_for(search):
+        _train(search, source, early)
+    _finish(search, evaluated, None, early.replaced(), top=top)
 
 
 def _classifier(parameters: dict[str, Any], warm_start: Path | None) -> FPCClassifier:
@@ -210,11 +215,59 @@ def _set_class_weight(estimator: Any, source: DataSource) -> None:
         estimator.set_params(class_weight=typed)
 
 
-def _train(estimator: FPCClassifier | FPCClassifierCV, source: DataSource) -> None:
+class EarlyModels:
+    """Saves the best model so far of a search, so that one is there if the process is killed.
+
+    A file that was there before stays as it is until the search is done. An error removes the early
+    model again.
+
+    Parameters
+    ----------
+    output : Output
+        Where the model of the search will be saved.
+    """
+
+    def __init__(self, output: Output) -> None:
+        self._output, self._wanted = output, not output.output.exists()
+        self.saved = False
+
+    @contextmanager
+    def kept_for(self, search: Any) -> Iterator[None]:
+        """Save the models of a search that is fitted inside."""
+        search._keep_early = self._save
+        try:
+            yield
+        except Exception:
+            if self.saved:
+                self._output.output.unlink(missing_ok=True)
+            raise
+        finally:
+            del search._keep_early
+
+    def _save(self, search: Any) -> None:
+        from polysift import save
+
+        if self._wanted:
+            with suppress(OSError):  # the model of the search is not lost with it
+                save(search.set_params(verbose=0), self._output.output, overwrite=self.saved)
+                self.saved = True
+
+    def replaced(self) -> Output:
+        """Return the output, to be replaced if there is an early model."""
+        return replace(self._output, force=self._output.force or self.saved)
+
+
+def _train(
+    estimator: FPCClassifier | FPCClassifierCV,
+    source: DataSource,
+    early: EarlyModels | None = None,
+) -> None:
     try:
         estimator.fit(source)
     except KeyboardInterrupt:
         kept = NOTHING_WRITTEN
+        if early is not None and early.saved:
+            kept = "the best model so far is saved, of a sample of the rows."
         if estimator.checkpoint is not None:
             kept = f"{estimator.checkpoint} has the state; the same command continues from it."
         raise KeyboardInterrupt(kept) from None
@@ -278,8 +331,6 @@ def _evaluated(model: Any, evaluated: dict[str, DataSource]) -> dict[str, Evalua
 
     The training rows alone are not read once more where the fit has held-out figures.
     """
-    from dataclasses import replace
-
     from polysift.estimators.headline import held_out_evaluation
     from polysift.reporting.evaluation import evaluate
     from polysift.training.holdout import PartSource

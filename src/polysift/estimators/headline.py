@@ -27,6 +27,10 @@ BALANCED_ORDER = ("accuracy", "roc_auc")
 SPLITS = "splits"
 """The method of a search, beside those of ``training.held_out``."""
 
+NOT_KNOWN, HOW_TO_KNOW = "not known", 'calibration="sigmoid" or a search measures it'
+"""What is said of models without figures on rows that they have not seen: those of solvers that go
+to the minimum, and of fits that go on from a model that has seen the rows."""
+
 PERCENT = ("accuracy", "balanced_accuracy")
 """Figures that are shown in percent."""
 
@@ -72,18 +76,29 @@ def headline(estimator: Any) -> Headline | None:
     """Return the figures of a fitted classifier or search on rows not seen; None if unknown."""
     best = getattr(estimator, "best_estimator_", estimator)
     stored = getattr(best, "held_out_", None)
-    if hasattr(estimator, "cv_results_"):
-        found = _of_splits(estimator, getattr(best, "training_summary_", {}))
-        if stored is None or stored["method"] != OUT_OF_FOLD:
-            return found
+    searched = hasattr(estimator, "cv_results_")
     if stored is None:
-        return None
+        return _of_splits(estimator) if searched else None
     evaluation = Evaluation.from_stored(stored, best.classes_)
     source = {
         LEAVE_ONE_OUT: f"estimated from leave-one-out scores of {evaluation.rows:,} training rows",
         OUT_OF_FOLD: f"out of fold, {evaluation.rows:,} training rows",
     }[stored["method"]]
-    return Headline(stored["method"], source, ordered(evaluation), {**stored["training"]})
+    found = Headline(stored["method"], source, ordered(evaluation), {**stored["training"]})
+    return _with_splits(found, estimator) if searched else found
+
+
+def _with_splits(found: Headline, search: Any) -> Headline:
+    """Return figures with the score of the search, which comes first where it was asked for."""
+    splits = _of_splits(search)
+    ((name, score),) = splits.figures.items()
+    figures = dict(found.figures)
+    if name not in figures or not np.isnan(score.low):
+        figures[name] = score
+    if search.scoring is not None:
+        figures = {name: figures.pop(name), **figures}
+    source = f"{found.source}; {splits.source}"
+    return Headline(found.method, source, figures, found.training)
 
 
 def ordered(evaluation: Evaluation) -> dict[str, Estimate]:
@@ -102,11 +117,12 @@ def held_out_evaluation(model: Any) -> tuple[str, Evaluation] | None:
     return stored["method"], Evaluation.from_stored(stored, model.classes_)
 
 
-def _of_splits(search: Any, summary: Mapping[str, Any]) -> Headline:
+def _of_splits(search: Any) -> Headline:
     """Return the mean score of the splits, with the t interval of their scores."""
     results, best = search.cv_results_, search.best_index_
     scores = np.array([results[f"split{i}_test_score"][best] for i in range(search.n_splits_)])
-    name, mean, k = score_name(search.scoring), float(np.mean(scores)), len(scores)
+    name = _score_name(search)
+    mean, k = float(np.mean(scores)), len(scores)
     low = high = float("nan")
     if k > 1:
         reach = float(stdtrit(k - 1, 0.5 + LEVEL / 2) * np.std(scores, ddof=1) / np.sqrt(k))
@@ -122,6 +138,13 @@ def _of_splits(search: Any, summary: Mapping[str, Any]) -> Headline:
         error = float(history["training_error"][-1])
         training = {} if np.isnan(error) else {"accuracy": 1.0 - error}
     return Headline(SPLITS, source, {name: Estimate(mean, low, high)}, training)
+
+
+def _score_name(search: Any) -> str:
+    """Return the name of the score by which a search chose."""
+    if not isinstance(search.scoring, list | tuple | set | dict):
+        return score_name(search.scoring)
+    return search.refit if isinstance(search.refit, str) else str(next(iter(search.scoring), ""))
 
 
 def title(name: str) -> str:
@@ -158,8 +181,10 @@ class ShowsHeadline:
 
     def __repr__(self, *args: Any, **options: Any) -> str:
         shown = super().__repr__(*args, **options)
-        found = self._headline()
-        return shown if found is None else f"{shown}  # held out: {found.first()}"
+        if "classes_" not in vars(self):
+            return shown
+        found = headline(self)
+        return f"{shown}  # held out: {NOT_KNOWN if found is None else found.first()}"
 
     def _repr_html_inner(self) -> str:
         return self._with_line(super()._repr_html_inner())  # type: ignore[misc]
@@ -171,8 +196,8 @@ class ShowsHeadline:
         return bundle
 
     def _with_line(self, html: str) -> str:
-        found = self._headline()
-        return html if found is None else f"{html}<p><b>Held out</b>: {escape(str(found))}.</p>"
-
-    def _headline(self) -> Headline | None:
-        return headline(self) if "classes_" in vars(self) else None
+        if "classes_" not in vars(self):
+            return html
+        found = headline(self)
+        shown = f"{NOT_KNOWN}; {HOW_TO_KNOW}" if found is None else str(found)
+        return f"{html}<p><b>Held out</b>: {escape(shown)}.</p>"

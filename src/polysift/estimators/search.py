@@ -6,6 +6,7 @@ The checks at the end are for functions that take a fitted classifier or a searc
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from polysift.estimators.fitted import (
 )
 from polysift.estimators.headline import ShowsHeadline
 from polysift.features.feature_map import DEFAULT_MAX_LEVELS
+from polysift.runtime import clock
 from polysift.runtime.types import FloatArray
 from polysift.selection.candidates import Row, SearchResult, best_so_far, cv_results
 from polysift.selection.forecast import plan_search
@@ -57,7 +59,7 @@ SHARED_PARAMETERS = (
 
 
 def _is_refitted(estimator: Any) -> bool:
-    if not estimator.refit:
+    if isinstance(estimator.refit, bool | np.bool_) and not estimator.refit:
         raise AttributeError(
             f"{type(estimator).__name__}(refit=False) only searches. Set refit=True, or fit "
             "FPCClassifier(**search.best_params_)."
@@ -105,7 +107,9 @@ def _sentence(found: SearchResult, status: str) -> str:
         sum(getattr(row, name) for row in found.rows) for name in ("finished", "complete")
     )
     what = f"the best of {finished} finished candidates was taken"
-    if not finished:
+    if compared == 1:
+        what = "the only candidate so far was taken"
+    elif not finished:
         what = f"the best of {compared} candidates was taken, which were compared on a sample"
     if found.model is not None:
         rows = found.model.summary["rows"]
@@ -119,8 +123,8 @@ def _sentence(found: SearchResult, status: str) -> str:
 class _StageHook:
     """Reports the stages of a search to callbacks, each with the candidates so far."""
 
-    def __init__(self, search: Any, tasks: FitTasks) -> None:
-        self._search, self._tasks = search, tasks
+    def __init__(self, search: Any, tasks: FitTasks, seed: int) -> None:
+        self._search, self._tasks, self._seed = search, tasks, seed
 
     def begin(self) -> None:
         """Report the begin of a stage."""
@@ -132,6 +136,14 @@ class _StageHook:
         assert best is not None
         return self._tasks.end_part(lambda: _outcome(self._search, rows, best, classes))
 
+    def model(self, found: SearchResult) -> None:
+        """Pass on the search as it would be if it ended now, to whoever keeps early models."""
+        keep = getattr(self._search, "_keep_early", None)
+        if keep is not None:
+            early = copy(self._search)
+            early._store(found, self._seed)
+            keep(early)
+
 
 class FPCClassifierCV(
     ShowsHeadline, PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, BaseEstimator
@@ -141,8 +153,10 @@ class FPCClassifierCV(
     With nothing set, the search begins with the automatic choice of ``FPCClassifier``, and compares
     it with rivals: the other kernel, other degrees, other ratios rho. All are tried on a small
     sample of the rows first, and only the best on larger ones and in the end on all rows, so that
-    the search takes a few times as long as a fit. It has a model within seconds, and always returns
-    the best one so far: after ``time_limit``, and after Ctrl-C.
+    the search takes a few times as long as a fit. A rival is chosen only if it is ahead of the
+    automatic choice by a standard error of the difference over the splits. The search has a model
+    within seconds, and always returns the best one so far: after ``time_limit``, and after Ctrl-C.
+    If either comes before the first model, a small one of a few rows is fitted at once.
 
     Where kernels, degrees or scalers are given, the candidates are all combinations. They share
     their computations: for each kernel, scaler and degree one pass over the data gives the Gram
@@ -189,9 +203,10 @@ class FPCClassifierCV(
         Whether to fit the best candidate to all rows, as ``best_estimator_``. This reuses the
         Gram matrix of the search, and does not warn: the number of iterations was searched over.
         Of several scorers it names the one that counts; with False that is the first.
-    calibration : {"sigmoid", "isotonic", None}, default=None
+    calibration : {"sigmoid", "isotonic", None} or list, default=None
         How scores become probabilities; with None there is ``predict_proba`` only where the best
-        candidate has the logistic loss.
+        candidate has the logistic loss. Of a list the one with the least log loss out of fold is
+        taken, by the scores of the best candidate.
     one_standard_error : bool, default=False
         Whether to choose the smallest model whose score is within one standard error of the best,
         instead of the best: on small noisy sets the best is often so by chance.
@@ -212,7 +227,8 @@ class FPCClassifierCV(
     time_limit : float, default=None
         Seconds after which the best candidate so far is returned; the refit is included. Where
         there is no time to fit it to all rows it is a model of a sample: ``n_refit_rows_`` says of
-        how many rows. What was not reached is not in ``cv_results_``.
+        how many rows, up to 2,000 if there was no candidate yet. What was not reached is not in
+        ``cv_results_``. There is a ``TimeoutError`` only if rows of two classes could not be read.
     engine : {"local", "ray"} or an engine, default="local"
         As in ``FPCClassifier``. Labels, weights and the scores of held-out rows are sent to this
         process, which compares the candidates; samples are computed here.
@@ -312,7 +328,7 @@ class FPCClassifierCV(
         cv: Any = 5,
         scoring: Any = None,
         refit: bool | str = True,
-        calibration: str | None = None,
+        calibration: Any = None,
         one_standard_error: bool = False,
         screen: bool = True,
         alpha: float | None = None,
@@ -387,13 +403,14 @@ class FPCClassifierCV(
         FPCClassifierCV
             The fitted search.
         """
+        began = clock.now()
         check_search_parameters(self)
         with keeping_features(self):
             source = training_source(self, X, y, sample_weight, reset=True)
             job = search_job(self, source, groups)
             levels = len(sample_sizes(source, job)) + 1
             tasks = FitTasks(self, job.most_variants() * levels, X, y, "stage")
-            found = search(source, job, _StageHook(self, tasks))
+            found = search(source, job, _StageHook(self, tasks, job.seed), began)
         self._store(found, job.seed)
         tasks.end()
         self._warn_overflow()
@@ -447,6 +464,8 @@ class FPCClassifierCV(
         params = {name: getattr(self, name) for name in SHARED_PARAMETERS}
         if isinstance(self.class_weight, list | tuple):
             params["class_weight"] = self.class_weight[0]
+        if isinstance(self.calibration, list | tuple) and trained.calibration is not None:
+            self.best_params_["calibration"] = trained.calibration.calibrator.kind
         model = FPCClassifier(**params | self.best_params_, random_state=seed)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):

@@ -113,12 +113,14 @@ class Monitor:
     Parameters
     ----------
     time_limit : float, optional
-        Seconds from now.
+        Seconds from ``began``.
     show : bool
         Whether to show progress on standard error: a bar where rich is installed and standard error
         is a terminal, else lines.
     by_stage : bool
         Whether plain lines tell of stages alone, each of many passes, and not of passes.
+    began : float, optional
+        When the run began, by ``clock.now``; now by default.
 
     Attributes
     ----------
@@ -129,9 +131,14 @@ class Monitor:
     """
 
     def __init__(
-        self, time_limit: float | None = None, *, show: bool = False, by_stage: bool = False
+        self,
+        time_limit: float | None = None,
+        *,
+        show: bool = False,
+        by_stage: bool = False,
+        began: float | None = None,
     ) -> None:
-        self.began = clock.now()
+        self.began = clock.now() if began is None else began
         self._meter = MemoryMeter()
         self._deadline = None if time_limit is None else self.began + time_limit
         self._reserved = 0.0
@@ -202,7 +209,7 @@ class Monitor:
         self._reserved = seconds
 
     def elapsed(self) -> float:
-        """Return the seconds since the monitor was made."""
+        """Return the seconds since the run began."""
         return clock.now() - self.began
 
     def seconds_left(self) -> float:
@@ -234,7 +241,7 @@ class Monitor:
             self._display.say(text)
 
     def timings(self) -> dict[str, float]:
-        """Return the seconds of each phase, and the time since the monitor was made ("total")."""
+        """Return the seconds of each phase, and the time since the run began ("total")."""
         return {**self.seconds, "total": clock.now() - self.began}
 
     def memory(self) -> int | None:

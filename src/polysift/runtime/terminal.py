@@ -74,6 +74,19 @@ def safe_console(*, stderr: bool = False) -> Any:
     from rich.segment import Segment
 
     class SafeConsole(Console):
+        @property
+        def file(self) -> Any:
+            # While rich shows a bar it puts a stream of its own before the escaping one, and looks
+            # through one of the two only: the codes that move the cursor would be escaped.
+            stream: Any = super().file
+            while isinstance(stream, EscapingStream):
+                stream = stream.rich_proxied_file
+            return stream
+
+        @file.setter
+        def file(self, stream: Any) -> None:
+            Console.file.fset(self, stream)  # type: ignore[attr-defined]
+
         def render(self, renderable: Any, options: Any = None) -> Iterator[Any]:
             for segment in super().render(renderable, options):
                 safe = segment.control or not UNSAFE.search(segment.text)

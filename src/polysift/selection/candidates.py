@@ -123,6 +123,17 @@ class Stopped(Exception):
         self.status = status
 
 
+class NoModel(Exception):
+    """Raised when a search is ended before there is a model.
+
+    ``status`` says why, and ``message`` is for the user if there will be none.
+    """
+
+    def __init__(self, status: Status, message: str = "") -> None:
+        super().__init__(status, message)
+        self.status, self.message = status, message
+
+
 def rungs_of(candidates: list[Candidate]) -> list[int]:
     """Return the iterations at which candidates are scored together, and compared.
 

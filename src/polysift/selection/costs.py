@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from polysift.selection.candidates import Candidate, Variant
 from polysift.selection.levels import GROWTH, Level
-from polysift.selection.stage import Kept, SearchContext
+from polysift.selection.refit import Kept
+from polysift.selection.stage import SearchContext
 
 MAX_FINAL_OPERATIONS, MAX_FINALISTS = 5e11, 2
 """The multiply-adds of the Gram matrices of the variants that see all rows, where there are

@@ -35,7 +35,7 @@ def plan_search(source: DataSource, job: SearchJob) -> Forecast:
         checkpoint=job.checkpoint,
         parameters=job.parameters,
         show=False,
-        calibration=job.calibration,
+        calibration=next(iter(job.calibrations), None),
         backend=job.backend,
         threshold=job.threshold,
     )

@@ -64,8 +64,7 @@ HIGH_SCALERS = ("standard", "quantile", "minmax")
 MIN_AUTO_MAX_DEGREE = 5
 """degrees="auto" includes all degrees up to this one at least."""
 
-AUTO_CENTER_COUNTS = 5
-MIN_AUTO_CENTERS = 30
+AUTO_CENTER_COUNTS, MIN_AUTO_CENTERS = 5, 30
 """n_centers="auto" tries so many numbers, each half of the one before, down to this minimum."""
 
 SEARCH_PARAMETERS = (
@@ -133,8 +132,8 @@ class SearchJob:
         See ``make_rounds``.
     one_standard_error, refit : bool
         How to choose, and whether to fit the choice to all rows.
-    calibration : str or None
-        The calibration of out-of-fold scores to probabilities, if any.
+    calibrations : tuple of str
+        The calibrations of out-of-fold scores to probabilities to choose from, if any.
     threshold : Threshold or None
         What decision thresholds are chosen for, if any.
     threads, memory_limit, time_limit, checkpoint, parameters, show, backend
@@ -163,7 +162,7 @@ class SearchJob:
     groups: Any
     one_standard_error: bool
     refit: bool
-    calibration: str | None
+    calibrations: tuple[str, ...]
     threshold: Threshold | None
     threads: int
     memory_limit: int
@@ -292,7 +291,9 @@ def check_search_parameters(estimator: Any) -> None:
             check_integer("max_iter", count)
     for name in ("screen", "one_standard_error"):
         check_flag(name, getattr(estimator, name))
-    check_choice("calibration", estimator.calibration, (*CALIBRATIONS, None))
+    kinds = estimator.calibration
+    for kind in listed("calibration", kinds):
+        check_choice("calibration", kind, (*CALIBRATIONS, None) if kind is kinds else CALIBRATIONS)
     check_threshold(estimator.threshold)
     check_solver_numbers(estimator, class_weight=False)
     for weight in _class_weights(estimator.class_weight):
@@ -345,8 +346,7 @@ def _sizes(value: Any) -> list[int] | None:
     if isinstance(value, str) and value == "auto":
         return None
     hint = ' Or use n_centers="auto".'
-    sizes = listed("n_centers", value)
-    return sorted({check_integer("n_centers", n, hint=hint) for n in sizes})
+    return sorted({check_integer("n_centers", n, hint=hint) for n in listed("n_centers", value)})
 
 
 def _scalers(value: Any, source: DataSource) -> list[str | None]:
@@ -429,7 +429,7 @@ def search_job(
         groups=None if groups is None else np.asarray(groups),
         one_standard_error=bool(estimator.one_standard_error),
         refit=bool(estimator.refit),
-        calibration=estimator.calibration,
+        calibrations=tuple(kind for kind in listed("calibration", estimator.calibration) if kind),
         threshold=check_threshold(estimator.threshold),
         threads=usable_jobs(estimator.n_jobs),
         memory_limit=parse_memory_limit(estimator.memory_limit),

@@ -161,9 +161,9 @@ def _sampled(
 def _scorers(
     job: SearchJob, prepared: Prepared, codes: IntArray, weights: FloatArray | None
 ) -> list[HeldOutScorer]:
-    kind = job.calibration or "sigmoid"
+    kinds = job.calibrations or ("sigmoid",)
     return [
-        HeldOutScorer(scorer, codes, prepared.classes, weights, kind, job.threshold)
+        HeldOutScorer(scorer, codes, prepared.classes, weights, kinds, job.threshold)
         for scorer in job.scorers.values()
     ]
 

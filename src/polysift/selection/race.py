@@ -16,6 +16,7 @@ from polysift.runtime.errors import FeatureOverflowError
 from polysift.runtime.progress import OutOfTime
 from polysift.selection.candidates import (
     Candidate,
+    NoModel,
     Row,
     SearchResult,
     Stopped,
@@ -26,17 +27,19 @@ from polysift.selection.candidates import (
 from polysift.selection.costs import Costs, finalists
 from polysift.selection.job import SearchJob
 from polysift.selection.levels import Level
+from polysift.selection.refit import Kept, refit
 from polysift.selection.results import SURVIVING_SHARE, Racing, Results
 from polysift.selection.saving import as_saved, restored
-from polysift.selection.stage import Kept, SearchContext, Stage, refit, state_name
+from polysift.selection.stage import SearchContext, Stage, state_name
 from polysift.selection.variants import automatic_variants, first_choice
 from polysift.solvers.result import Status
 from polysift.training.fit import Trained
+from polysift.training.held_out import UnseenRows
 from polysift.training.plan import duration
 
 MAX_SECONDS_AFTER_INTERRUPT = 10.0
-"""After Ctrl-C a refit to all rows is begun only if it takes no longer, by its forecast, or if
-there is no model of a sample."""
+"""After Ctrl-C a refit is begun only if it takes no longer, by its forecast, or if there is no
+model of a sample."""
 
 
 FIRST = "first choice"
@@ -52,13 +55,16 @@ class StageCallback(Protocol):
     def end(self, rows: list[Row], classes: Any) -> bool:
         """Take the rows of all stages so far; return whether to end the search."""
 
+    def model(self, found: SearchResult) -> None:
+        """Take the best model so far, of a sample, with the result as if the search ended now."""
+
 
 class Race:
     """The state of a running search.
 
     ``_racing`` has the variants of the current level with their candidates that take part, and
     ``_done`` the names of those that are done; ``_model`` is a model of a level that is done, and
-    the row it belongs to.
+    the row it belongs to, and ``_unseen`` the best row with its scores of held-out rows.
     """
 
     def __init__(self, context: SearchContext, callback: StageCallback | None = None) -> None:
@@ -70,6 +76,7 @@ class Race:
         self._done: list[str] = []
         self._kept: Kept | None = None
         self._model: tuple[Row, Trained] | None = None
+        self._unseen: tuple[Row, UnseenRows | None] | None = None
         self._costs = Costs(context)
         self._over_time: list[tuple[float, float]] = []
         self._overflow: FeatureOverflowError | None = None
@@ -86,18 +93,22 @@ class Race:
             )
         status = self._run_levels()
         rows = self._results.in_order()
-        best = best_so_far(rows, job.one_standard_error, self._results.validation_rows())
-        if best is None:
+        chosen = self._results.chosen(rows, one_standard_error=job.one_standard_error)
+        if chosen is None:
             if status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
+                raise NoModel(status)
             if status is None and self._overflow is not None:
                 raise self._overflow
-            raise TimeoutError(too_late(job, self._monitor.title))
-        chosen, model = rows[best], None
+            raise NoModel(Status.TIME_LIMIT, too_late(job, self._monitor.title))
+        model = None
         if job.refit:
             chosen, model = self._final(chosen, status)
         if status is None and model is not None and model.result.status is Status.TIME_LIMIT:
             status = Status.TIME_LIMIT
+        return self._result(chosen, model, status)
+
+    def _result(self, chosen: Row, model: Trained | None, status: Status | None) -> SearchResult:
+        rows = self._results.in_order()
         return SearchResult(
             rows,
             next(i for i, row in enumerate(rows) if row is chosen),
@@ -209,6 +220,7 @@ class Race:
         best = self._results.best()
         if any(row is best for row in rows.values()):
             self._keep(stage, level, variant)
+            self._unseen = None if best is None else (best, stage.unseen(best))
         self._done.append(variant.name)
         self._save(level, variant)
         self._report(list(rows.values()))
@@ -244,29 +256,42 @@ class Race:
         if best is not None and self._job.refit:
             with self._monitor.keeping_limit():
                 self._model = best, self._refit(level, best)
+                if self._callback is not None:
+                    self._callback.model(self._result(*self._model, Status.INTERRUPTED))
 
     def _refit(self, level: Level, row: Row) -> Trained:
-        return refit(self._context, level, *self._results.place(row), row, self._kept)
+        scored, unseen = self._unseen or (None, None)
+        place = self._results.place(row)
+        unseen = unseen if scored is row else None
+        return refit(self._context, level, *place, row, self._kept, unseen)
 
     def _final(self, row: Row, status: Status | None) -> tuple[Row, Trained]:
-        """Fit a row to all rows; return the model of a sample where there is no time for that."""
-        monitor, whole = self._monitor, self._context.whole
-        expected = self._costs.refit_seconds(whole, *self._results.place(row), self._kept)
-        seconds = monitor.seconds_left()
-        if status is Status.INTERRUPTED:
-            seconds = min(seconds, MAX_SECONDS_AFTER_INTERRUPT)
-        if self._model is not None and expected is not None and expected > seconds:
+        """Fit a row to all rows, or to a sample where there is no time for that."""
+        monitor, level = self._monitor, self._level_in_time(row, status)
+        if self._model is not None and not level.whole:
             return self._model
         monitor.title = "refit"
         monitor.reserve(0.0)
         if self._model is None:
             monitor.lift()  # a refit that is cut short would be no model at all
         try:
-            return row, self._refit(whole, row)
+            return row, self._refit(level, row)
         except (OutOfTime, KeyboardInterrupt):
             if self._model is None:
-                raise
+                raise NoModel(Status.INTERRUPTED) from None
             return self._model
+
+    def _level_in_time(self, row: Row, status: Status | None) -> Level:
+        """Return the level of most rows to which a row can be refitted in time, else the first."""
+        seconds = self._monitor.seconds_left()
+        if status is Status.INTERRUPTED:
+            seconds = min(seconds, MAX_SECONDS_AFTER_INTERRUPT)
+        place = self._results.place(row)
+        for level in reversed(self._context.levels):
+            expected = self._costs.refit_seconds(level, *place, self._kept)
+            if expected is None or expected <= seconds:
+                return level
+        return self._context.levels[0]
 
     def _reserve(self) -> float:
         """Return the seconds to leave for the refit, if there is time for it at all."""

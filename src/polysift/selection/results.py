@@ -27,6 +27,10 @@ MAX_STANDARD_ERRORS_BEHIND = 0.5
 """How far a candidate may be behind the best of earlier stages, and a plain fit's choice behind
 its rivals on a sample, in standard errors."""
 
+MIN_STANDARD_ERRORS_AHEAD = 1.0
+"""How far the best candidate must be ahead of that of a plain fit to be chosen, in standard errors
+of the difference over the splits: the best of many is ahead by luck, too."""
+
 SURVIVING_SHARE = 3
 """Of so many variants, or candidates of a variant, one goes on to the next level."""
 
@@ -84,9 +88,29 @@ class Results:
 
     def best(self) -> Row | None:
         """Return the best row so far."""
-        rows = self.every()
-        best = best_so_far(rows)
-        return None if best is None else rows[best]
+        return self.chosen(self.every(), one_standard_error=False)
+
+    def chosen(self, rows: list[Row], *, one_standard_error: bool) -> Row | None:
+        """Return the best of rows so far, but that of a plain fit where it is hardly worse."""
+        at = best_so_far(rows, one_standard_error, self.validation_rows())
+        if at is None or one_standard_error:
+            return None if at is None else rows[at]
+        best, plain = rows[at], self._plain(rows)
+        if plain is None or (plain.n_rows, plain.finished) != (best.n_rows, best.finished):
+            return best
+        return plain if _ahead(best, plain) < MIN_STANDARD_ERRORS_AHEAD else best
+
+    def _plain(self, rows: list[Row]) -> Row | None:
+        """Return the row of a plain fit, if it is complete."""
+        solver, loss = self.context.job.pairs[0]
+        weight = self.context.job.class_weights[0]
+        own = {"rho": "auto", "solver": solver, "loss": loss}
+
+        def is_plain(row: Row) -> bool:
+            same = row.params | own == row.params
+            return bool(row.used) and same and row.params.get("class_weight", weight) == weight
+
+        return next((row for row in rows if row.complete and is_plain(row)), None)
 
     def best_of(self, level: Level, variant: Variant | None = None) -> Row | None:
         """Return the best row on the rows of a level, of a variant or of all."""
@@ -150,9 +174,7 @@ class Results:
         rival, own = self.best_of(level, going[0][0]), self.best_of(level, plain)
         if rival is None or own is None or len(own.scores) < 2:
             return False
-        ahead = rival.scores - own.scores
-        error = float(np.std(ahead, ddof=1) / np.sqrt(len(ahead)))
-        return float(np.mean(ahead)) < MAX_STANDARD_ERRORS_BEHIND * error
+        return _ahead(rival, own) < MAX_STANDARD_ERRORS_BEHIND
 
     def _better(self, level: Level, variant: Variant, own: list[Candidate]) -> list[Candidate]:
         """Return the better candidates of a variant, and always the one of a plain fit."""
@@ -167,3 +189,15 @@ class Results:
         if variant.automatic and own[0] not in going:
             going[-1] = own[0]
         return [candidate for candidate in own if candidate in going]
+
+
+def _ahead(row: Row, other: Row) -> float:
+    """Return by how many standard errors of the mean difference a row is ahead of another."""
+    difference = row.scores - other.scores
+    if len(difference) < 2:
+        return np.inf
+    error = float(np.std(difference, ddof=1) / np.sqrt(len(difference)))
+    mean = float(np.mean(difference))
+    if error == 0:
+        return float(np.copysign(np.inf, mean)) if mean else 0.0
+    return mean / error

@@ -8,8 +8,9 @@ from polysift.engine.sums import checked_gram
 from polysift.runtime.arrays import require
 from polysift.runtime.types import FloatArray
 from polysift.selection.candidates import row_from
+from polysift.selection.refit import Kept
 from polysift.selection.results import Racing, Results
-from polysift.selection.stage import Kept, SearchContext, empty_rows
+from polysift.selection.stage import SearchContext, empty_rows
 
 Saved = tuple[dict[str, FloatArray], dict[str, Any]]
 """Arrays and plain values, as a checkpoint keeps them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from polysift.engine.sums import predicted_codes
 from polysift.runtime.parameters import check_flag
 from polysift.runtime.types import FloatArray, IntArray
-from polysift.training.calibration import cross_fitted
+from polysift.training.calibration import best_calibration, cross_fitted
 from polysift.training.thresholds import Threshold, held_out_thresholds
 
 Scorer = Callable[..., float]
@@ -113,8 +113,8 @@ class HeldOutScorer:
         The classes.
     weights : ndarray of shape (m,) or None
         The weights of the rows.
-    calibration : str
-        The calibration of probabilities, for scorers that need them.
+    calibrations : sequence of str
+        The calibration of probabilities, for scorers that need them; of several the best.
     threshold : Threshold or None
         What decision thresholds are chosen for, if any, for scorers that need classes.
     """
@@ -125,11 +125,11 @@ class HeldOutScorer:
         codes: IntArray,
         classes: Any,
         weights: FloatArray | None,
-        calibration: str,
+        calibrations: Sequence[str],
         threshold: Threshold | None = None,
     ) -> None:
         self._scorer, self._codes, self._classes = scorer, codes, classes
-        self._weights, self._calibration, self._threshold = weights, calibration, threshold
+        self._weights, self._calibrations, self._threshold = weights, calibrations, threshold
         self._takes_weights = weights is not None and _takes_weights(scorer)
 
     def __call__(self, scores: FloatArray, fold_parts: IntArray, n_splits: int) -> FloatArray:
@@ -149,10 +149,11 @@ class HeldOutScorer:
 
         def probabilities() -> FloatArray:
             if not made:
-                kind, codes = self._calibration, self._codes
-                made.append(
-                    cross_fitted(kind, scores, codes, len(self._classes), self._weights, folds)
-                )
+                rows = scores, self._codes, len(self._classes), self._weights, folds
+                if len(self._calibrations) == 1:
+                    made.append(cross_fitted(self._calibrations[0], *rows))
+                else:
+                    made.append(best_calibration(self._calibrations, *rows).probabilities)
             return made[0]
 
         model = ScoredRows(self._classes, scores, probabilities, decided)

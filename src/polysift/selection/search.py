@@ -13,12 +13,14 @@ from polysift.features.survey import Questions, categories_of
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
-from polysift.selection.candidates import SearchResult
+from polysift.selection.candidates import NoModel, SearchResult
 from polysift.selection.job import SearchJob
+from polysift.selection.last_resort import last_resort
 from polysift.selection.levels import make_levels, sample_sizes
 from polysift.selection.race import Race, StageCallback, too_late
 from polysift.selection.stage import SearchContext
 from polysift.selection.variants import plain_share
+from polysift.solvers.result import Status
 from polysift.training.choice import auto_centers
 from polysift.training.fit import how_to_resume
 from polysift.training.folds import Round, make_rounds
@@ -28,12 +30,47 @@ from polysift.training.target_folds import with_targets
 
 
 def search(
-    source: DataSource, job: SearchJob, callback: StageCallback | None = None
+    source: DataSource,
+    job: SearchJob,
+    callback: StageCallback | None = None,
+    began: float | None = None,
 ) -> SearchResult:
-    """Run a search, and return the results of all candidates and the refitted choice."""
+    """Run a search, and return the results of all candidates and the refitted choice.
+
+    If it is ended before there is a model, the result is that of one quick candidate on a few rows.
+
+    Parameters
+    ----------
+    source : DataSource
+        The rows.
+    job : SearchJob
+        The parameters of the search.
+    callback : StageCallback, optional
+        Is told of stages and models.
+    began : float, optional
+        When the time limit began, by ``clock.now``; now by default.
+    """
+    try:
+        return _search(source, job, callback, began)
+    except NoModel as ended:
+        found = last_resort(source, job, ended.status, _search)
+        if found is not None:
+            return found
+        if ended.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt from None
+        raise TimeoutError(ended.message) from None
+
+
+def _search(
+    source: DataSource,
+    job: SearchJob,
+    callback: StageCallback | None = None,
+    began: float | None = None,
+) -> SearchResult:
+    """Run a search; raise ``NoModel`` if it is ended before there is one."""
     advice = how_to_resume(job.checkpoint)
     with (
-        Monitor(job.time_limit, show=job.show, by_stage=True) as monitor,
+        Monitor(job.time_limit, show=job.show, by_stage=True, began=began) as monitor,
         single_threaded_blas(),
         last_words(job.backend, advice),
         storing(source, job.backend) as source,
@@ -51,7 +88,9 @@ def search(
             rounds = make_rounds(job.cv, codes, weights, classes, groups=job.groups, seed=job.seed)
             prepared = with_targets(prepared, rounds[0], job.seed)
         except OutOfTime as late:
-            raise TimeoutError(too_late(job, late.phase)) from None
+            raise NoModel(Status.TIME_LIMIT, too_late(job, late.phase)) from None
+        except KeyboardInterrupt:
+            raise NoModel(Status.INTERRUPTED) from None
         if job.checkpoint is not None:
             checkpoint = Checkpoint(job.checkpoint, _fingerprint(job, prepared, rounds))
             fit = replace(fit, checkpoint=checkpoint)
@@ -77,7 +116,7 @@ def _prepare(source: DataSource, job: SearchJob, fit: FitContext) -> Prepared:
             # Which centers a map has is known once it is chosen.
             scheme = "random" if centers == "auto" else centers
             asked = replace(asked, scheme=scheme, n_centers=job.spec.n_centers or asked.n_centers)
-        hashes = job.calibration is not None or job.threshold is not None
+        hashes = bool(job.calibrations) or job.threshold is not None
         return replace(
             asked,
             quantiles=table or job.quantiles,

@@ -1,8 +1,7 @@
-"""The stages of a search: successive halving of the candidates of a variant, and the refit.
+"""The stages of a search: successive halving of the candidates of a variant.
 
 A ``Stage`` compares the candidates of one variant over all rounds of splits, on the rows of one
-level. ``refit`` fits the chosen one to these rows, with the Gram matrices of its stage if they were
-kept.
+level.
 """
 
 from __future__ import annotations
@@ -24,12 +23,14 @@ from polysift.selection.candidates import Candidate, Outcome, Reading, Row, Vari
 from polysift.selection.halving import CANDIDATES_PER_SOLVER, SuccessiveHalving
 from polysift.selection.job import SearchJob
 from polysift.selection.levels import Level
-from polysift.solvers.factor import Ridge, chosen_ridge
+from polysift.solvers.factor import Ridge
 from polysift.solvers.gcv import RidgeChoice
-from polysift.solvers.starts import FullGram, solve
-from polysift.training.fit import Trained, learned_from_held_out, summarise
 from polysift.training.folds import Round
+from polysift.training.held_out import UnseenRows, unseen_rows
 from polysift.training.preparation import Prepared
+
+MAX_KEPT_SCORES = 3
+"""Of so many readings of a stage, the best, the scores of held-out rows are kept."""
 
 Ridges = dict[int, tuple[Ridge, RidgeChoice | None]]
 """The rho that was chosen for each number of centers, and how."""
@@ -72,7 +73,7 @@ class SearchContext:
     @property
     def held_out(self) -> bool:
         """Whether a refit needs the scores of rows held out."""
-        return self.job.calibration is not None or self.job.threshold is not None
+        return bool(self.job.calibrations) or self.job.threshold is not None
 
     def feature_map(self, spec: MapSpec) -> FeatureMap:
         """Return a feature map, learned from the survey."""
@@ -197,6 +198,7 @@ class Stage:
         self.n_centers = self._map.n_centers
         self.sums: GramSums | None = None
         self.ridges: Ridges = {}
+        self._unseen: dict[bytes, UnseenRows] = {}
         self.gram_seconds = self.sweep_seconds = 0.0
 
     def run(self) -> None:
@@ -220,7 +222,7 @@ class Stage:
         """Run successive halving on the splits of a round."""
         context, job, level = self._context, self._context.job, self._level
         candidates = list(dict.fromkeys(self._tried.values()))
-        data = _folded(level.data_of(self._variant, context.prepared), round_)
+        data = folded(level.data_of(self._variant, context.prepared), round_)
         wanted = len(candidates)
         if job.screen:
             wanted = min(wanted, CANDIDATES_PER_SOLVER * len(job.pairs))
@@ -239,7 +241,10 @@ class Stage:
 
         def score(scores: FloatArray) -> FloatArray:
             arguments = scores, round_.fold_parts, round_.n_splits
-            return np.column_stack([scorer(*arguments) for scorer in level.scorers])
+            values = np.column_stack([scorer(*arguments) for scorer in level.scorers])
+            if number == 0:
+                self._keep_scores(values[:, 0], scores, round_)
+            return values
 
         with context.fit.executing(execution) as fit:
             engine = level.backend.engine(data, self._map, fit, name)
@@ -266,6 +271,25 @@ class Stage:
                 self.ridges = halving.chosen
                 self._set_ratios(halving)
             halving.run(candidates, screen=job.screen, last=last)
+
+    def _keep_scores(self, values: FloatArray, scores: FloatArray, round_: Round) -> None:
+        """Keep the scores of held-out rows, if the scores of their splits are the best so far."""
+        mean = float(np.mean(values))
+        kept = sorted((float(np.mean(np.frombuffer(key))), key) for key in self._unseen)
+        if len(kept) == MAX_KEPT_SCORES:
+            if mean < kept[0][0]:
+                return
+            del self._unseen[kept[0][1]]
+        folds = np.where(round_.fold_parts < round_.n_splits, round_.fold_parts, -1)
+        if self._level.own_weights is not None:
+            folds = np.where(self._level.own_weights > 0, folds, -1)
+        rows = unseen_rows(scores, self._level.data.codes, self._level.own_weights, folds)
+        self._unseen[values.astype(float).tobytes()] = rows
+
+    def unseen(self, row: Row) -> UnseenRows | None:
+        """Return the scores of held-out rows by the model of a row; None if they were not kept."""
+        own = row.scores[: self._level.rounds[0].n_splits]
+        return self._unseen.get(own.tobytes())
 
     def _set_ratios(self, halving: SuccessiveHalving) -> None:
         """Set rho of rows whose candidates have a multiple of the chosen one."""
@@ -323,100 +347,6 @@ def state_name(context: SearchContext, level: Level, variant: Variant) -> str:
     return "-" + "-".join(map(str, words))
 
 
-def _folded(data: TrainingSet, round_: Round) -> TrainingSet:
+def folded(data: TrainingSet, round_: Round) -> TrainingSet:
+    """Return rows in the fold parts of a round."""
     return replace(data, fold_parts=round_.fold_parts, n_fold_parts=round_.n_fold_parts)
-
-
-@dataclass(frozen=True)
-class Kept:
-    """The Gram matrices of a variant on the rows of a level, kept for the refit.
-
-    ``ridges`` has the rho that was chosen from them for each number of centers, where it was.
-    """
-
-    variant: str
-    n_rows: int
-    sums: GramSums
-    ridges: Ridges
-
-    def sums_of(self, variant: Variant, level: Level, n: int) -> GramSums | None:
-        """Return the matrices of a model with n centers; None if its features or rows differ."""
-        if (self.variant, self.n_rows) != (variant.name, level.n_rows) or n > self.sums.G.shape[1]:
-            return None
-        return GramSums(self.sums.G[:, :n, :n], self.sums.Aty[:, :n])
-
-
-def refit(
-    context: SearchContext,
-    level: Level,
-    variant: Variant,
-    candidate: Candidate,
-    row: Row,
-    kept: Kept | None,
-) -> Trained:
-    """Fit a candidate to the rows of a level, from kept Gram matrices if they match."""
-    job, data = context.job, level.data_of(variant, context.prepared)
-    most = context.centers_of(variant.spec)
-    widest = context.feature_map(replace(variant.spec, n_centers=level.most_centers(most)))
-    n = min(level.candidate(candidate, most).n, widest.n_centers)
-    feature_map = FeatureMap(widest.scaler, widest.centers[:n], widest.degree)
-    round_, folds = level.refit_round, 0
-    if round_ is not None:
-        data = _folded(data, round_)
-        folds = round_.n_splits if context.held_out else 0
-    tried = replace(candidate, n=n, reads=(row.params["max_iter"],))
-    settings: Any = job.settings(tried)
-    shape = context.shape(level, n, data.n_fold_parts)
-    shape = replace(shape, problems=1 + folds, calibrated=folds > 0)
-    execution = level.backend.fit_in(
-        job.memory_limit, shape, job.threads, keep_features=settings.many_sweeps
-    )
-    execution = context.execution(execution, level, n, row.params["max_iter"])
-    words = {**row.params, "rho": (candidate.rho, candidate.multiple)}
-    key = "-".join(str(words[name]) for name in sorted(words))
-    key = key if level.whole else f"{level.n_rows}-{key}"
-    with context.fit.executing(execution) as fit:
-        engine = level.backend.engine(data, feature_map, fit, f"-refit-{key}")
-        sums = None if kept is None else kept.sums_of(variant, level, n)
-        chosen = None if kept is None or sums is None else kept.ridges.get(n)
-        if candidate.multiple not in (None, 1.0):
-            sums = engine.gram() if sums is None else sums
-            weight = engine.total_weight()
-            ridge, _ = chosen or chosen_ridge(sums, Ridge(automatic=True), weight)
-            assert candidate.multiple is not None
-            row.params["rho"] = candidate.multiple * (ridge.relative_rho or 0.0)
-            settings = replace(settings, ridge=Ridge(relative_rho=row.params["rho"]))
-            chosen = None
-        result, scores = solve(
-            engine,
-            settings,
-            fit,
-            n_folds=folds,
-            start=FullGram(sums, chosen),
-            name=f"solver-refit-{key}",
-        )
-    calibration = thresholds = None
-    if folds and round_ is not None:
-        held_out = np.where(round_.fold_parts < round_.n_splits, round_.fold_parts, -1)
-        calibration, thresholds = learned_from_held_out(
-            job.calibration,
-            job.threshold,
-            context.prepared.classes,
-            scores,
-            level.data.codes,
-            level.own_weights,
-            held_out,
-        )
-    summary = summarise(context.prepared, job.memory_limit, fit) | {"rows": level.n_rows}
-    return Trained(
-        feature_map.fitted(),
-        context.prepared.classes,
-        result,
-        fit.monitor.timings(),
-        summary,
-        calibration,
-        context.prepared.columns,
-        context.prepared.notes,
-        context.selection if variant.automatic else None,
-        thresholds,
-    )

@@ -12,6 +12,7 @@ Weights are multiplicities; rows of weight zero or without a class (code -1) are
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -279,6 +280,19 @@ def calibrate(
     crossed = cross_fitted(kind, scores, codes, n_classes, weights, folds)
     calibrator = learn_calibrator(kind, scores, codes, n_classes, weights)
     return Calibration(calibrator, assess(crossed, codes, weights), crossed)
+
+
+def best_calibration(
+    kinds: Sequence[str],
+    scores: FloatArray,
+    codes: IntArray,
+    n_classes: int,
+    weights: FloatArray | None,
+    folds: IntArray,
+) -> Calibration:
+    """Return the calibration of one of several kinds with the least log loss by cross-fitting."""
+    made = (calibrate(kind, scores, codes, n_classes, weights, folds) for kind in kinds)
+    return min(made, key=lambda found: found.report["log_loss"])
 
 
 def assess(

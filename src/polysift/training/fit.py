@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -34,10 +34,10 @@ from polysift.solvers.starts import (
     solve,
 )
 from polysift.solvers.subsample import Subsample
-from polysift.training.calibration import Calibration, calibrate
+from polysift.training.calibration import Calibration, best_calibration
 from polysift.training.choice import MapChooser, auto_centers, enough_centers, sampled_rows
 from polysift.training.folds import Round
-from polysift.training.held_out import leave_one_out_facts, out_of_fold_facts
+from polysift.training.held_out import leave_one_out_facts, out_of_fold_facts, unseen_rows
 from polysift.training.job import Job
 from polysift.training.plan import execution_for, plan, shape_of
 from polysift.training.preparation import Prepared, prepare
@@ -157,11 +157,13 @@ def train(
                 )
                 calibration = thresholds = held_out = None
                 if folds is not None:
+                    kinds = () if job.calibration is None else (job.calibration,)
                     unseen = scores, prepared.data.codes, prepared.weights, folds.fold_parts
                     calibration, thresholds = learned_from_held_out(
-                        job.calibration, job.threshold, prepared.classes, *unseen
+                        kinds, job.threshold, prepared.classes, *unseen
                     )
-                    held_out = out_of_fold_facts(prepared, scores, calibration, result, thresholds)
+                    rows = unseen_rows(*unseen)
+                    held_out = out_of_fold_facts(prepared, rows, result, calibration, thresholds)
                 elif warm is None and point is None:
                     held_out = leave_one_out_facts(prepared, feature_map, result, context)
         except OutOfTime as late:
@@ -352,7 +354,7 @@ def _folded(prepared: Prepared, folds: Round | None) -> TrainingSet:
 
 
 def learned_from_held_out(
-    calibration: str | None,
+    calibrations: Sequence[str],
     threshold: Threshold | None,
     classes: Any,
     scores: FloatArray,
@@ -362,11 +364,11 @@ def learned_from_held_out(
 ) -> tuple[Calibration | None, Thresholds | None]:
     """Return the calibration and the decision thresholds by the scores of held-out rows.
 
-    Each is None where it is not asked for; see ``calibrate`` and ``learn_thresholds``.
+    Each is None where it is not asked for; see ``best_calibration`` and ``learn_thresholds``.
     """
     calibrated = learned = None
-    if calibration is not None:
-        calibrated = calibrate(calibration, scores, codes, len(classes), weights, folds)
+    if calibrations:
+        calibrated = best_calibration(calibrations, scores, codes, len(classes), weights, folds)
     if threshold is not None:
         learned = learn_thresholds(threshold, scores, codes, classes, weights, folds)
     return calibrated, learned

@@ -1,12 +1,14 @@
 """How well a fit does on rows that it has not seen, found without fitting or reading once more.
 
-With a calibration the score of each row is known by a model without its fold. Else some training
-rows that the survey keeps in memory (``features.sampled_rows``) are scored as if each had been left
-out (``solvers.leave_one_out``). The feature map is that of all rows, as in the choice of rho.
+With a calibration, and after a search, the score of each row is known by a model without its fold.
+Else some training rows that the survey keeps in memory (``features.sampled_rows``) are scored as if
+each had been left out (``solvers.leave_one_out``). The feature map is that of all rows, as in the
+choice of rho.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,13 +20,20 @@ from polysift.features.feature_map import BlockFeatures, FeatureMap
 from polysift.features.sampled_rows import LabelledSample
 from polysift.losses import LOGISTIC, Loss
 from polysift.runtime.parallel import Span, block_spans
-from polysift.runtime.types import FloatArray
+from polysift.runtime.types import FloatArray, IntArray
 from polysift.solvers.lbfgs import least_scale
 from polysift.solvers.leave_one_out import LeaveOneOut
 from polysift.solvers.result import Result
 from polysift.training.calibration import Calibration, SigmoidCalibrator
 from polysift.training.evaluation import evaluation_of
-from polysift.training.metrics import RowScores, estimates, rarest_class
+from polysift.training.metrics import (
+    QUANTILE,
+    SHARES,
+    Estimate,
+    RowScores,
+    estimates,
+    rarest_class,
+)
 from polysift.training.preparation import Prepared
 from polysift.training.thresholds import Thresholds
 
@@ -38,6 +47,10 @@ far as there are any. Their leverages cost as much as that part of a Gram matrix
 MAX_OUT_OF_FOLD_ROWS = 20_000
 """The most rows scored without their fold that figures are of: they must not need memory that the
 plan of the fit does not have."""
+
+CORRECTION_ERROR = 0.5
+"""The standard deviation of the error of leave-one-out figures, in units of what leaving out the
+rows changes: see ``benchmarks/held_out.py``."""
 
 BLOCK_ROWS = 256
 """Rows that are scored at a time."""
@@ -77,31 +90,85 @@ def leave_one_out_facts(
     loss = result.leave_one_out.loss
     rows = _scored(prepared, sample, alone, loss)
     training = estimates(_scored(prepared, sample, seen, loss), rarest_class(prepared.counts))
-    return _facts(
-        LEAVE_ONE_OUT, rows, prepared, {name: found.value for name, found in training.items()}
-    )
+    seen_values = {name: found.value for name, found in training.items()}
+    facts = _facts(LEAVE_ONE_OUT, rows, prepared, seen_values)
+    for name, stored in facts["figures"].items():
+        correction = seen_values[name] - stored[0]
+        facts["figures"][name] = widened(name, Estimate(*stored), correction).to_list()
+    return facts
+
+
+def widened(name: str, found: Estimate, correction: float) -> Estimate:
+    """Return an interval that allows for the error of a figure's correction, too.
+
+    Taking out a row's own influence is an approximation, whose error is taken to have a standard
+    deviation of ``CORRECTION_ERROR`` times what it changes of the figure.
+    """
+    error = QUANTILE * CORRECTION_ERROR * abs(correction)
+    low = found.value - float(np.hypot(found.value - found.low, error))
+    high = found.value + float(np.hypot(found.high - found.value, error))
+    return Estimate(found.value, max(low, 0.0), min(high, 1.0) if name in SHARES else high)
+
+
+@dataclass(frozen=True)
+class UnseenRows:
+    """Some rows with their scores by models without their folds.
+
+    Attributes
+    ----------
+    codes : ndarray of int of shape (k,)
+        The class of each.
+    scores : ndarray of shape (k, K)
+        The scores.
+    weights : ndarray of shape (k,) or None
+        Their own weights, if they have any.
+    numbers : ndarray of int of shape (k,)
+        Their positions among the rows that were scored.
+    """
+
+    codes: IntArray
+    scores: FloatArray
+    weights: FloatArray | None
+    numbers: IntArray
+
+
+def unseen_rows(
+    scores: FloatArray, codes: IntArray, weights: FloatArray | None, folds: IntArray
+) -> UnseenRows:
+    """Return the rows that are in a fold, or some of them at equal distances if they are many.
+
+    ``folds`` is the fold of each row, or -1 for one in none.
+    """
+    some = np.flatnonzero(folds >= 0)
+    some = some[:: -(-len(some) // MAX_OUT_OF_FOLD_ROWS) or 1]
+    return UnseenRows(codes[some], scores[some], None if weights is None else weights[some], some)
 
 
 def out_of_fold_facts(
     prepared: Prepared,
-    scores: FloatArray,
-    calibration: Calibration | None,
+    unseen: UnseenRows,
     result: Result,
+    calibration: Calibration | None = None,
     thresholds: Thresholds | None = None,
+    *,
+    log_odds: bool = False,
 ) -> dict[str, Any]:
     """Return the figures of rows, each scored by the model without its fold.
 
-    Rows of weight zero are in no fold, and have no score. Of many others some will do, at equal
-    distances.
+    ``log_odds`` is whether the scores are log-odds, so that they give probabilities where there is
+    no calibration.
     """
-    some = np.flatnonzero(np.isfinite(scores).all(axis=1))
-    some = some[:: -(-len(some) // MAX_OUT_OF_FOLD_ROWS) or 1]
+    scores, p = unseen.scores, None
+    if calibration is not None:
+        p = calibration.probabilities[unseen.numbers]
+    elif log_odds:
+        p = _sigmoid(scores)
     rows = RowScores(
-        prepared.data.codes[some],
-        predicted_codes(scores[some] - (0.0 if thresholds is None else thresholds.values)),
-        scores[some],
-        None if calibration is None else calibration.probabilities[some],
-        None if prepared.weights is None else prepared.weights[some],
+        unseen.codes,
+        predicted_codes(scores - (0.0 if thresholds is None else thresholds.values)),
+        scores,
+        p,
+        unseen.weights,
         len(prepared.classes),
     )
     errors = result.history["training_error"]
@@ -123,12 +190,15 @@ def _scored(
     prepared: Prepared, sample: LabelledSample, scores: FloatArray, loss: Loss | None
 ) -> RowScores:
     """Return sampled rows with their scores, which the logistic loss makes log-odds."""
-    K = scores.shape[1]
-    p = None
-    if loss is LOGISTIC:
-        p = SigmoidCalibrator(np.ones(K), np.zeros(K)).probabilities(scores)
+    p = _sigmoid(scores) if loss is LOGISTIC else None
     own, n_classes = sample.own_weights, len(prepared.classes)
     return RowScores(sample.codes, predicted_codes(scores), scores, p, own, n_classes)
+
+
+def _sigmoid(scores: FloatArray) -> FloatArray:
+    """Return the probabilities of log-odds."""
+    K = scores.shape[1]
+    return SigmoidCalibrator(np.ones(K), np.zeros(K)).probabilities(scores)
 
 
 def _scores(
