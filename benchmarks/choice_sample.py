@@ -26,13 +26,8 @@ from polysift.training import choice
 TEST_ROWS = 50_000
 COLUMNS = 20
 
-ALL_ROWS = {
-    "COST_SHARE": np.inf,
-    "FIRST_ROWS": 2**62,
-    "MAX_SAMPLED_VALUES": 2**62,
-    "ROWS_PER_CENTER": 10,
-}
-"""Constants of the choice with which its sample is all rows, with more centers than otherwise."""
+ALL_ROWS = {"COST_SHARE": np.inf, "FIRST_ROWS": 2**62, "MAX_SAMPLED_VALUES": 2**62}
+"""Constants of the choice with which its sample is all rows."""
 
 AS_IT_IS = {name: getattr(choice, name) for name in ALL_ROWS}
 
