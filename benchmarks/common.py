@@ -35,6 +35,8 @@ source = open_data(path, target="y")
 clf = FPCClassifier(**PAPER | parameters, random_state=0)
 before, peak, done = resident(), 0, False
 forecast = clf.plan(source)
+loaded = resident()  # with numba and what else a fit imports
+source = open_data(path, target="y")  # the fit finds out by itself what text columns hold
 
 def sample():
     global peak
@@ -51,7 +53,8 @@ done = True
 watcher.join()
 print()
 print(json.dumps({
-    "rows": source.n_rows, "seconds": seconds, "cpu": cpu, "before": before, "peak": peak,
+    "rows": source.n_rows, "seconds": seconds, "cpu": cpu, "before": before, "loaded": loaded,
+    "peak": peak,
     "timings": clf.timings_, "n": clf.n_centers_, "n_iter": clf.n_iter_,
     "error": float(clf.history_["training_error"][-1]),
     "forecast_seconds": forecast.seconds, "forecast_memory": forecast.peak_memory,

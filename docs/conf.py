@@ -82,7 +82,7 @@ html_theme_options = {
         "image_dark": "_static/mark.svg",
         "alt_text": "polysift: home",
     },
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 5,
     "navbar_align": "left",
     "navigation_depth": 2,
     "show_toc_level": 2,

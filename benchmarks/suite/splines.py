@@ -110,7 +110,8 @@ def _polynomial(X: np.ndarray, n: int, A: np.ndarray) -> Work:
     scaled, C = np.array(made.rows(X)), made.C1
     loops = import_module("polysift.engine.compiled_loops")
     power = import_module("polysift.engine.compiled_features").raise_to_power
-    none, tile = np.empty(0), loops.tile_rows(n, X.itemsize)
+    none, nowhere = np.empty(0), np.empty((rows, 0), np.int64)
+    tile = loops.tile_rows(n, X.itemsize)
     rest = (none.astype(X.dtype), none, none, none, none, 1.0, 1.0, none)
 
     def work() -> None:
@@ -120,7 +121,7 @@ def _polynomial(X: np.ndarray, n: int, A: np.ndarray) -> Work:
                 loops.walk(d, DEGREE)(loops.FEATURES, own, C, out, tile, *rest)
             else:
                 np.matmul(own, C, out=out)
-                power(out, DEGREE)
+                power(out, C, nowhere, DEGREE)
 
     return work
 

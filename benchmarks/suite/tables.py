@@ -19,7 +19,7 @@ from harness.run import Run
 from harness.table_cells import Kept, Key, measured_cell
 from harness.table_data import VARIABLE, table_files
 from harness.table_methods import LINEAR, METHODS, OURS, REFERENCE, Method
-from harness.table_picture import gaps
+from harness.table_picture import gaps, overview
 from harness.table_summary import (
     ACCURACY,
     AUC,
@@ -68,6 +68,7 @@ def compared(run: Run, files: dict[str, Path], remedy: str) -> Report:
     report = Report(tables, _targets(cells), notes)
     if OURS in cells.methods and REFERENCE in cells.methods:
         report.pictures[""] = gaps(cells)
+        report.pictures["overview"] = overview(cells)
     return report
 
 

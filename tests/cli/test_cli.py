@@ -625,6 +625,8 @@ class TestMistakes:
         ("command", "code", "texts"),
         [
             ("fit absent.csv -t label", 1, ["no file absent.csv"]),
+            ("fit absent.csv -t label -o kept.polysift", 1, ["no file absent.csv"]),
+            ("predict absent.polysift train.csv -o kept.csv", 1, ["no model file absent"]),
             ("fit train.csv -t lable", 1, ["no column 'lable'", "mean 'label'"]),
             ("fit train.csv", 2, ["--target", "columns are a, b, c, label"]),
             ("fit train.csv -t label --numeric a --category a", 2, ["'a' is named twice"]),

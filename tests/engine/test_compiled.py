@@ -199,7 +199,7 @@ def test_scaling(kind, dtype):
     by_numba = compiled.CompiledRows(features)
     rows.flags.writeable = False
     for given in (rows, np.asfortranarray(rows), rows[::-1][::-1]):
-        same(by_numba._scaled(given), expected)
+        same(by_numba._scaled(given)[0], expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -232,7 +232,8 @@ def test_powers_in_place(degree, dtype):
     A = np.random.default_rng(0).normal(size=(5, 19)).astype(dtype)
     expected = A.copy()
     power_in_place(expected, degree, np.empty_like(A))
-    compiled_features.raise_to_power(A, degree)
+    none = np.empty((5, 0), np.int64)
+    compiled_features.raise_to_power(A, np.empty((0, 19), dtype), none, degree)
     np.testing.assert_allclose(A, expected, rtol=1e-5 if dtype == np.float32 else 1e-14)
 
 
@@ -453,6 +454,6 @@ def test_missing_values_are_filled_in_alike(scaler):
     clf = paper_classifier(2, scaler=scaler, random_state=0).fit(X, y)
     X[::7, 1] = np.nan
     features = BlockFeatures(feature_map_of(clf), np.float64)
-    found = compiled.CompiledRows(features)._scaled(X)
+    found, _ = compiled.CompiledRows(features)._scaled(X)
     assert np.isfinite(found).all()
     np.testing.assert_allclose(found, features.rows(X), rtol=0, atol=1e-15)

@@ -14,6 +14,7 @@ import pytest
 import sklearn
 from sklearn.linear_model import RidgeClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.utils import estimator_checks
 
 from clocks import GUARD
 from polysift import FeatureOverflowError, FPCClassifier, FPCClassifierCV, PolynomialKernelMap
@@ -195,6 +196,19 @@ def test_features_stay_where_they_are_below_a_model_of_scikit_learn(xp):
 def test_the_tag_says_so():
     for model in (FPCClassifier(), FPCClassifierCV(), PolynomialKernelMap()):
         assert model.__sklearn_tags__().array_api_support
+
+
+@dispatched
+@pytest.mark.needs("array_api_strict")
+@pytest.mark.parametrize("name", ["input", "same_namespace"])
+@pytest.mark.parametrize("model", [PolynomialKernelMap(), paper_classifier(2, 20)], ids=str)
+def test_where_scikit_learns_checks_differ(model, name):
+    """A model stays one of NumPy arrays, words about columns among them, and serves all rows."""
+    check = getattr(estimator_checks, f"check_array_api_{name}", None)
+    if check is None:
+        pytest.skip("this scikit-learn has no such check")
+    with pytest.raises(AssertionError, match="attribute is in wrong namespace|did not raise"):
+        check(type(model).__name__, model, array_namespace="array_api_strict")
 
 
 def test_without_dispatch_tensors_become_numpy_arrays():

@@ -65,7 +65,8 @@ def test_both_distributions_support_the_same_pythons():
     assert named == {c for c in paper["classifiers"] if "Python :: 3.1" in c}
 
 
-def test_the_conda_recipe_follows_from_an_sdist(tmp_path):
+def recipe_of(tmp_path) -> tuple[str, Path]:
+    """Return the recipe for conda-forge, and the sdist that it is made of."""
     path = ROOT / "tools" / "conda_recipe.py"
     spec = importlib.util.spec_from_file_location("conda_recipe", path)
     tool = importlib.util.module_from_spec(spec)
@@ -73,9 +74,24 @@ def test_the_conda_recipe_follows_from_an_sdist(tmp_path):
     sdist = tmp_path / "polysift-1.2.3.tar.gz"
     with tarfile.open(sdist, "w:gz") as archive:
         archive.add(ROOT / "pyproject.toml", "polysift-1.2.3/pyproject.toml")
-    text = tool.recipe(sdist)
+    return tool.recipe(sdist), sdist
+
+
+def test_the_conda_recipe_follows_from_an_sdist(tmp_path):
+    text, sdist = recipe_of(tmp_path)
     assert "  version: 1.2.3\n" in text
     assert hashlib.sha256(sdist.read_bytes()).hexdigest() in text
     for words in PROJECT["project"]["dependencies"]:
         assert f"    - {words.replace('>=', ' >=')}\n" in text
     assert "    - polysift = polysift.__main__:main\n" in text.replace("      - ", "    - ")
+
+
+def test_rattler_build_reads_the_conda_recipe(tmp_path):
+    rattler = pytest.importorskip("rattler_build", reason="pip install py-rattler-build")
+    recipe = rattler.Stage0Recipe.from_yaml(recipe_of(tmp_path)[0])
+    (variant,) = recipe.render(rattler.VariantConfig())
+    package, needed = variant.recipe.package, variant.recipe.requirements.run
+    assert (str(package.name), str(package.version)) == ("polysift", "1.2.3")
+    assert needed[0] == "python >=3.11" and len(needed) == 1 + len(
+        PROJECT["project"]["dependencies"]
+    )

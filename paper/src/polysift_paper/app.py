@@ -269,7 +269,7 @@ def everything(
         ),
     ] = False,
 ) -> None:
-    """Run all of the above, one after the other: days, or with --quick half an hour.
+    """Run all of the above, one after the other: days, or with --quick a small part of that.
 
     What is done is kept: after Ctrl-C the same command goes on from there.
     """

@@ -46,11 +46,16 @@ def check_file(
     endings: tuple[str, ...] = (),
     inputs: Sequence[str | Path | None] = (),
 ) -> None:
-    """Raise unless an output file can be written; an input is never replaced."""
+    """Raise unless an output file can be written; an input is never replaced.
+
+    Where an input is missing, nothing is: what reads it says so, which matters more.
+    """
     from tempfile import TemporaryFile
 
     from polysift.runtime.outputs import check_output
 
+    if any(map(_is_missing, inputs)):
+        return
     try:
         for name in inputs:
             if name is not None and _is_among(path, str(name)):
@@ -79,6 +84,11 @@ def _is_among(path: Path, name: str) -> bool:
     return False
 
 
+def _is_missing(name: str | Path | None) -> bool:
+    """Return whether an input is a plain path, or glob, of nothing."""
+    return name is not None and "://" not in str(name) and not _existing(str(name))
+
+
 def _existing(name: str) -> list[Path]:
     """Return the files and folders of this machine that a path, folder or glob names."""
     from polysift.data.locations import is_remote, local_path
@@ -95,6 +105,8 @@ def check_folder(name: str, *, force: bool, inputs: Sequence[str | Path]) -> Non
 
     from polysift.estimators.prediction_files import check_predictions
 
+    if any(map(_is_missing, inputs)):
+        return
     folder = Path(name)
     try:
         if name:

@@ -16,6 +16,9 @@ ISO, DAY_FIRST, MONTH_FIRST = "iso", "day first", "month first"
 DATE_READINGS = (ISO, DAY_FIRST, MONTH_FIRST)
 """All readings of dates."""
 
+KEPT_DATES = 2**15
+"""Dates that are remembered: those of one part of a file are mostly those of the next."""
+
 EITHER = "day or month first"
 """The reading of a column in which either may come first."""
 
@@ -37,7 +40,7 @@ SHOWN_DATES = {
 }
 
 
-@lru_cache(2**12)
+@lru_cache(KEPT_DATES)
 def date_readings(word: str) -> frozenset[str]:
     """Return the readings that a word fits."""
     return frozenset(r for r in DATE_READINGS if written_date(word, r) is not None)
@@ -48,6 +51,7 @@ def is_written_date(word: str) -> bool:
     return bool(date_readings(word))
 
 
+@lru_cache(KEPT_DATES)
 def written_date(word: str, reading: str) -> float | None:
     """Return the seconds since 1970 of a date in a reading, or None if it does not fit.
 

@@ -19,8 +19,9 @@ from polysift.engine.budget import Execution
 from polysift.engine.row_updates import AdmmColumns, ColumnUpdates
 from polysift.engine.sums import AdmmSums, names_of
 from polysift.features.feature_map import BlockFeatures
+from polysift.features.scaling_loops import Lookup
 from polysift.runtime.parallel import Workspace, block_spans
-from polysift.runtime.types import BoolArray, FloatArray
+from polysift.runtime.types import BoolArray, FloatArray, IntArray
 
 MIN_COMPILED_EVALUATIONS = 10**9
 """Feature evaluations of a whole fit that are worth compiling the loops, a second or two."""
@@ -34,6 +35,9 @@ spline: numba takes a quarter of a second to import, NumPy some seconds for 10^1
 
 MAX_COUNTED_PASSES = 100
 """Passes that are counted at most: a fit may stop long before max_iter."""
+
+ScaledRows = tuple[FloatArray, IntArray]
+"""Rows in the coordinates that are multiplied, and what is to be added to their products."""
 
 _forced: bool | None = None
 """Whether ``enabled`` overrules the choice by size."""
@@ -113,9 +117,12 @@ class CompiledRows:
         self._kernels: Any = compiled_loops
         self._before: Any = compiled_features
         self._features = features
-        self._n, d = features.map.n_centers, len(features.C1) - 1
+        lookups = features.map.scaler.lookups()
+        self._C, self._T, self._zeros = _looked_up(features, lookups)
+        self._n, d = features.map.n_centers, len(self._C) - 1
         self._ranks = features.kernel.ranks
-        self._by_blas = self._ranks > 0 or d > compiled_loops.MAX_UNROLLED_COLUMNS
+        wide = d > compiled_loops.MAX_UNROLLED_COLUMNS
+        self._by_blas = self._ranks > 0 or wide or len(lookups) > 0
         if not self._by_blas:
             self._walk = compiled_loops.walk(d, features.map.degree)
         self._tile = compiled_loops.tile_rows(self._n, features.dtype.itemsize)
@@ -185,58 +192,64 @@ class CompiledRows:
         X, columns = self._rows(block, absent), (p[:, 0], r[:, 0])
         self._run(self._kernels.PRODUCT, X, stored, columns, rows, (1.0, 1.0, none))
 
-    def _scaled(self, block: FloatArray) -> FloatArray:
-        """Return rows as ``BlockFeatures.rows`` does; NumPy is slow where rows are short."""
-        block = np.ascontiguousarray(block)
-        X = self._work.array("X", (len(block), len(self._features.C1)), self._features.dtype)
-        self._features.map.scaler.transform_compiled(self._before, block, X)
-        self._features.map.fill_missing(X[:, :-1])
-        return X
+    def _scaled(self, block: FloatArray) -> ScaledRows:
+        """Return rows as ``BlockFeatures.rows`` does; NumPy is slow where rows are short.
 
-    def _rows(self, block: FloatArray | None, absent: BoolArray | None) -> FloatArray | None:
+        In the place of coordinates that are looked up, there are the rows of T to add.
+        """
+        block = np.ascontiguousarray(block)
+        X = self._work.array("X", (len(block), len(self._C)), self._features.dtype)
+        added = self._work.array("added", (len(block), len(self._zeros)), np.int64)
+        self._features.map.scaler.transform_compiled(self._before, block, X, added)
+        self._features.map.fill_missing(X[:, :-1])
+        added[:, 1:] += self._zeros[:-1] + 1
+        return X, added
+
+    def _rows(self, block: FloatArray | None, absent: BoolArray | None) -> ScaledRows | None:
         if block is None:
             return None
-        X = self._scaled(block)
-        if absent is not None:
-            X[absent, :-1] = 0.0  # such rows were not surveyed, and may overflow
-        return X
+        X, added = self._scaled(block)
+        if absent is not None:  # such rows were not surveyed, and may overflow
+            X[absent, :-1], added[absent] = 0.0, self._zeros
+        return X, added
 
     def _run(
         self,
         task: int,
-        X: FloatArray | None,
+        scaled: ScaledRows | None,
         Z: FloatArray | None,
         columns: tuple[FloatArray, FloatArray],
         rows: tuple[FloatArray, ...],
         rest: tuple[Any, ...],
     ) -> None:
-        """Run a loop over kept features Z, or over features computed from X (into Z, if given)."""
-        C, tile, dtype = self._features.C1, self._tile, self._features.dtype
-        m = len(X) if X is not None else len(rows[0])
+        """Run a loop over kept features Z, or over features of scaled rows (into Z, if given)."""
+        tile, dtype = self._tile, self._features.dtype
+        m = len(rows[0]) if scaled is None else len(scaled[0])
         # Sums are added in float64 at the end of a block: with Z given, use the same blocks.
         for lo, hi in block_spans((0, m), self._product_rows if self._by_blas else m):
             part = slice(lo, hi)
             own = (array[part] for array in rows)
-            if X is None:
+            if scaled is None:
                 assert Z is not None
                 self._kernels.walk_kept(task, Z[part], tile, *columns, *own, *rest)
                 continue
             room = hi - lo if self._by_blas else tile
             A = self._work.array("A", (room, self._n), dtype) if Z is None else Z[part]
+            X, added = scaled[0][part], scaled[1][part]
             if not self._by_blas:
-                self._walk(task, X[part], C, A, tile, *columns, *own, *rest)
+                self._walk(task, X, self._C, A, tile, *columns, *own, *rest)
                 continue
-            self._features_by_blas(X[part], A)
+            self._features_by_blas(X, added, A)
             if task != self._kernels.FEATURES:
                 self._kernels.walk_kept(task, A, tile, *columns, *own, *rest)
 
-    def _features_by_blas(self, X: FloatArray, A: FloatArray) -> None:
+    def _features_by_blas(self, X: FloatArray, added: IntArray, A: FloatArray) -> None:
         """Write the features of scaled rows X into A; BLAS computes the products."""
-        C, ranks = self._features.C1, self._ranks
+        C, ranks = self._C, self._ranks
         np.matmul(X[:, ranks:], C[ranks:], out=A)
         if ranks:
             self._before.subtract_larger(X, C, ranks, A)
-        self._before.raise_to_power(A, self._features.map.degree)
+        self._before.raise_to_power(A, self._T, added, self._features.map.degree)
 
     def update(
         self,
@@ -261,6 +274,25 @@ class CompiledRows:
         for name, value in zip(names, found, strict=True):
             getattr(sums, name)[:] += value
         return residual
+
+
+def _looked_up(
+    features: BlockFeatures, lookups: list[Lookup]
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return the centers without the coordinates that are looked up, and what these contribute.
+
+    That is, for each row of the tables, one after the other, its products with the centers; and the
+    last row of each table, which is zero.
+    """
+    others = np.ones(len(features.C1), dtype=bool)
+    facing = features.kernel.facing(features.map.centers)
+    tables = [np.empty((0, features.map.n_centers))]
+    for start, table in lookups:
+        own = slice(start, start + table.shape[1])
+        others[own] = False
+        tables.append(table @ facing[own])
+    ends = np.cumsum([len(table) for table in tables[1:]], dtype=np.int64) - 1
+    return features.C1[others], np.concatenate(tables).astype(features.dtype), ends
 
 
 def _multiplicities(counts: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:

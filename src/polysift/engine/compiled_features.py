@@ -120,6 +120,90 @@ def interpolate_pairs(
                 other[i, k] = (g[j + 1] - g[j]) / width * step + g[j]
 
 
+@compiled_exactly
+def unfold_rows(
+    X: FloatArray,
+    owners: IntArray,
+    parts: IntArray,
+    cycles: FloatArray,
+    fineness: float,
+    out: FloatArray,
+) -> None:
+    """Write the numbers of rows as ``features.unfolding.Unfolding`` does.
+
+    The cosine of a date's part is followed by its sine. What follows the same date in the column
+    is not computed again: dates come in order, or at midnight, as often as not.
+    """
+    for k in range(len(owners)):
+        j, part = owners[k], parts[k]
+        if part == 0:
+            for i in range(len(X)):
+                out[i, k] = X[i, j]
+        elif part % 2 == 1:
+            length, start = cycles[part // 2]
+            last = cosine = sine = np.nan
+            for i in range(len(X)):
+                x = np.float64(X[i, j])
+                if x != last:
+                    angle = 2.0 * np.pi * (((x + start) % length) / length)
+                    cosine = np.rint(np.cos(angle) * fineness) / fineness
+                    sine = np.rint(np.sin(angle) * fineness) / fineness
+                    last = x
+                out[i, k], out[i, k + 1] = cosine, sine
+
+
+@compiled_exactly
+def place_numbers(
+    X: FloatArray,
+    low: FloatArray,
+    high: FloatArray,
+    offset: FloatArray,
+    scale: FloatArray,
+    known: bool,
+    out: FloatArray,
+) -> None:
+    """Scale rows as ``AffineScaler`` does; missing values become zero if they are known to."""
+    rows, d = X.shape
+    for i in range(rows):
+        for k in range(d):
+            x = X[i, k]
+            if x == x:
+                out[i, k] = (min(max(x, low[k]), high[k]) - offset[k]) * scale[k]
+            else:
+                out[i, k] = 0.0 if known else np.nan
+
+
+@compiled_exactly
+def find_rows(
+    X: FloatArray,
+    column: int,
+    levels: FloatArray,
+    codes: IntArray,
+    unknown: int,
+    first: int,
+    folded: float,
+    out: IntArray,
+) -> None:
+    """Find the rows of values in a table as ``LevelColumn.rows`` does.
+
+    Values from ``folded`` downwards name rows from 0 on; a level's is ``first`` plus its code.
+    """
+    for i in range(len(X)):
+        x, low, high = np.float64(X[i, column]), 0, len(levels)
+        if x <= folded:
+            out[i] = np.int64(folded - x)
+            continue
+        while low < high:
+            middle = (low + high) >> 1
+            if levels[middle] < x:
+                low = middle + 1
+            else:
+                high = middle
+        out[i] = unknown
+        if low < len(levels) and levels[low] == x:
+            out[i] = first + codes[low]
+
+
 @compiled
 def subtract_larger(X: FloatArray, C: FloatArray, ranks: int, A: FloatArray) -> None:
     """Subtract ``sum_k max(X[i, k], C[k, j])`` over the ranks from A; two rows by four ranks.
@@ -171,14 +255,21 @@ def _larger(a: float, b: float) -> float:
 
 
 @compiled
-def raise_to_power(A: FloatArray, degree: int) -> None:
-    """Raise A to an integer power in place, as ``power_in_place`` does, row by row."""
+def raise_to_power(A: FloatArray, T: FloatArray, added: IntArray, degree: int) -> None:
+    """Raise A to an integer power in place, as ``power_in_place`` does, row by row.
+
+    Before, rows of T are added to each row: those that ``added`` names.
+    """
     rows, n = A.shape
     first = 0
     while degree >> (first + 1):
         first += 1
     base = np.empty(n, A.dtype)
     for i in range(rows):
+        for k in range(added.shape[1]):
+            r = added[i, k]
+            for j in range(n):
+                A[i, j] += T[r, j]
         base[:] = A[i]
         for bit in range(first - 1, -1, -1):
             if (degree >> bit) & 1:

@@ -15,6 +15,7 @@ import numpy as np
 from polysift.data.kinds import MISSING_WORDS, levels_of, spellings
 from polysift.features.levels import LevelCounts
 from polysift.features.scalers import ML_DOMAIN, ONNX_DOUBLE, OnnxGraph
+from polysift.features.scaling_loops import ScalingLoops
 from polysift.runtime.arrays import require, required_array
 from polysift.runtime.types import FloatArray, IntArray
 
@@ -75,6 +76,21 @@ class LevelColumn:
             return np.full(len(values), unknown)
         at = np.minimum(np.searchsorted(self.levels, values), len(self.levels) - 1)
         return np.where(self.levels[at] == values, self.codes[at], unknown)
+
+    def rows_compiled(self, loops: ScalingLoops, block: FloatArray, out: IntArray) -> None:
+        """Write the row of the table of each row of a block into ``out``, by a compiled loop."""
+        if self.buckets:
+            out[:] = self.rows(block[:, self.column])
+            return
+        first, unknown = self._first_row, len(self.table) - 1
+        loops.find_rows(
+            block, self.column, self.levels, self.codes, unknown, first, FIRST_CODE, out
+        )
+
+    @property
+    def _first_row(self) -> int:
+        """The row of the table that code 0 stands for."""
+        return 0
 
     @property
     def names(self) -> list[str]:
@@ -162,13 +178,17 @@ class CrossFittedColumn(LevelColumn):
 
     plain: LevelColumn = field(kw_only=True)
 
+    @property
+    def _first_row(self) -> int:
+        """The row of the table that code 0 of ``plain`` stands for."""
+        return len(self.table) - len(self.plain.table)
+
     def rows(self, values: FloatArray) -> IntArray:
         """Return the row of each value, whether of a fold or, as that of a center, of none."""
-        before = len(self.table) - len(self.plain.table)
         folded = values <= FIRST_CODE
         if folded.all():
             return (FIRST_CODE - values).astype(np.int64)
-        found = before + self.plain.rows(values)
+        found = self._first_row + self.plain.rows(values)
         found[folded] = (FIRST_CODE - values[folded]).astype(np.int64)
         return found
 

@@ -22,6 +22,7 @@ import numpy as np
 
 from polysift.features.kernels import POLYNOMIAL, Kernel
 from polysift.features.knots import Knots, apart, knot_slopes, validate_knots
+from polysift.features.scaling_loops import Lookup, ScalingLoops
 from polysift.features.statistics import ColumnStatistics, QuantileSketch, thin
 from polysift.runtime.arrays import InvalidFieldError, require, required_array
 from polysift.runtime.types import Block, BoolArray, FloatArray, IntArray
@@ -53,43 +54,6 @@ class OnnxGraph(Protocol):
 
     def interpolate(self, x: str, columns: list[Knots]) -> str:
         """Add ``np.interp`` of each column of x between knots of its own."""
-
-
-class ScalingLoops(Protocol):
-    """The compiled loops that scale rows (``engine.compiled_features``), into d + 1 columns."""
-
-    def scale_affinely(
-        self,
-        X: FloatArray,
-        low: FloatArray,
-        high: FloatArray,
-        offset: FloatArray,
-        scale: FloatArray,
-        out: FloatArray,
-    ) -> None:
-        """Scale rows as ``AffineScaler`` does."""
-
-    def scale_by_quantiles(
-        self,
-        X: FloatArray,
-        values: FloatArray,
-        levels: FloatArray,
-        counts: IntArray,
-        out: FloatArray,
-    ) -> None:
-        """Scale rows as ``QuantileScaler`` does."""
-
-    def interpolate_pairs(
-        self,
-        X: FloatArray,
-        knots: FloatArray,
-        first: FloatArray,
-        second: FloatArray,
-        counts: IntArray,
-        out: FloatArray,
-        other: FloatArray,
-    ) -> None:
-        """Interpolate ranks and heights as ``SplineScaler`` does."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +89,10 @@ class Scaler(ABC):
         """Return the number of coordinates of rows of d columns, D."""
         return d
 
+    def lookups(self) -> list[Lookup]:
+        """Return coordinates in whose place ``transform_compiled`` tells the row of their table."""
+        return []
+
     @classmethod
     @abstractmethod
     def learn(cls, statistics: ColumnStatistics, sketch: QuantileSketch | None) -> Self:
@@ -138,10 +106,13 @@ class Scaler(ABC):
         """Scale CSR rows into ``origin`` (d,) and a CSR block whose sum is the scaled block."""
         raise ValueError(needs_dense_rows(n for n, cls in SCALERS.items() if cls is type(self)))
 
-    def transform_compiled(self, loops: ScalingLoops, block: FloatArray, out: FloatArray) -> None:
-        """Scale dense rows into ``out`` (rows, d + 1) of any float dtype, the last column ones.
+    def transform_compiled(
+        self, loops: ScalingLoops, block: FloatArray, out: FloatArray, rows: IntArray
+    ) -> None:
+        """Scale dense rows into ``out`` of any float dtype, whose last column becomes one.
 
-        To be overridden where a compiled loop is faster than NumPy.
+        The others are the coordinates, but for those of ``lookups``; ``rows`` (rows, lookups)
+        receives the rows of their tables. To be overridden where a loop is faster than NumPy.
         """
         out[:, :-1] = self.transform(block)
         out[:, -1] = 1.0
@@ -229,7 +200,9 @@ class AffineScaler(Scaler):
         shifted = type(block)((scaled, columns, block.indptr), shape=block.shape)
         return (zero - self.offset) * self.scale, shifted
 
-    def transform_compiled(self, loops: ScalingLoops, block: FloatArray, out: FloatArray) -> None:
+    def transform_compiled(
+        self, loops: ScalingLoops, block: FloatArray, out: FloatArray, rows: IntArray
+    ) -> None:
         """Scale dense rows by a compiled loop."""
         loops.scale_affinely(block, self.low, self.high, self.offset, self.scale, out)
 
@@ -357,7 +330,9 @@ class QuantileScaler(Scaler):
             (2.0 * np.interp(values, knots, levels) - 1.0) / np.sqrt(len(self.counts))
         )
 
-    def transform_compiled(self, loops: ScalingLoops, block: FloatArray, out: FloatArray) -> None:
+    def transform_compiled(
+        self, loops: ScalingLoops, block: FloatArray, out: FloatArray, rows: IntArray
+    ) -> None:
         """Scale dense rows by a compiled loop."""
         loops.scale_by_quantiles(block, self.values, self.levels, self.counts, out)
 

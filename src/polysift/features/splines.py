@@ -29,7 +29,8 @@ from polysift.features.knots import (
     validate_knots,
 )
 from polysift.features.level_columns import MAX_SELF_KERNEL
-from polysift.features.scalers import OnnxGraph, Scaler, ScalingLoops
+from polysift.features.scalers import OnnxGraph, Scaler
+from polysift.features.scaling_loops import ScalingLoops
 from polysift.features.statistics import ColumnStatistics, QuantileSketch, thin
 from polysift.runtime.arrays import require, required_array
 from polysift.runtime.types import FloatArray, IntArray

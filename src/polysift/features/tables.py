@@ -37,14 +37,17 @@ from polysift.features.scalers import (
     OnnxGraph,
     QuantileScaler,
     Scaler,
-    ScalingLoops,
     scaler_from_dict,
 )
+from polysift.features.scaling_loops import Lookup, ScalingLoops
 from polysift.features.splines import SplineScaler
 from polysift.features.statistics import ColumnStatistics, QuantileSketch
 from polysift.features.unfolding import Unfolding
 from polysift.runtime.arrays import InvalidFieldError, require, required_array
 from polysift.runtime.types import BoolArray, FloatArray, IntArray
+
+MIN_LOOKUP_WIDTH = 4
+"""Coordinates of a category from which on a sum with a looked-up row is faster than a product."""
 
 
 @dataclass(frozen=True)
@@ -161,27 +164,65 @@ class TableScaler(Scaler):
         self._write(block, out)
         return out
 
-    def transform_compiled(self, loops: ScalingLoops, block: FloatArray, out: FloatArray) -> None:
-        """Write the coordinates of dense rows into ``out``; a loop computes those of splines."""
-        self._write(block, out[:, :-1], loops)
+    def lookups(self) -> list[Lookup]:
+        """Return the coordinates of one-hot categories of some width."""
+        start, found = self.first_indicator + len(self.indicators), []
+        for column in self.levels:
+            if _is_lookup(column):
+                found.append(Lookup(start, column.table))
+            start += column.width
+        return found
+
+    def transform_compiled(
+        self, loops: ScalingLoops, block: FloatArray, out: FloatArray, rows: IntArray
+    ) -> None:
+        """Write the coordinates of dense rows by compiled loops, but for those of ``lookups``."""
+        raw = self._unfolding.compiled(loops, block)
+        first = self.first_indicator
+        numbers = out[:, first - len(self.numbers) : first]
+        if self.ranks is None:
+            z, known = self.affine, self.places_missing
+            loops.place_numbers(raw, z.low, z.high, z.offset, z.scale, known, numbers)
+        else:
+            numbers[:] = self._placed(raw, np.isnan(raw))
+        if self.spline is not None:
+            self._transform_splines(self.spline, raw, np.isnan(raw), out[:, :-1], loops)
+        start, place = self._write_indicators(block, out), 0
+        at = np.empty(len(block), dtype=np.int64)
+        for found in self.levels:
+            found.rows_compiled(loops, block, at)
+            if _is_lookup(found):
+                rows[:, place] = at
+                place += 1
+            else:
+                out[:, start : start + found.width] = found.table[at]
+                start += found.width
         out[:, -1] = 1.0
 
-    def _write(self, block: FloatArray, out: FloatArray, loops: ScalingLoops | None = None) -> None:
-        raw = self._unfolding(block)
-        first = self.first_indicator
-        end = first + len(self.indicators)
+    def _placed(self, raw: FloatArray, lacking: BoolArray) -> FloatArray:
+        """Return the coordinates of numbers; those of missing ones are zero."""
         z = self.affine.transform(raw if self.ranks is None else self.ranks.transform(raw))
-        numbers = slice(first - len(self.numbers), first)
-        lacking = np.isnan(raw)
         if self.places_missing and lacking.any():
             z[lacking] = 0.0
-        out[:, numbers] = z
-        if self.spline is not None:
-            self._transform_splines(self.spline, raw, lacking, out, loops)
-        if len(self.indicators):
+        return z
+
+    def _write_indicators(self, block: FloatArray, out: FloatArray) -> int:
+        """Write the indicators of missing values, and return the position that follows."""
+        first = self.first_indicator
+        end = first + len(self.indicators)
+        if end > first:
             absent = np.isnan(block[:, self.indicators])
             out[:, first:end] = np.where(absent, self.indicator_values[1], self.indicator_values[0])
-        start = end
+        return end
+
+    def _write(self, block: FloatArray, out: FloatArray) -> None:
+        raw = self._unfolding(block)
+        lacking = np.isnan(raw)
+        first = self.first_indicator
+        out[:, first - len(self.numbers) : first] = self._placed(raw, lacking)
+        if self.spline is not None:
+            self._transform_splines(self.spline, raw, lacking, out, None)
+        start = self._write_indicators(block, out)
         for found in self.levels:
             out[:, start : start + found.width] = found.table[found.rows(block[:, found.column])]
             start += found.width
@@ -197,8 +238,9 @@ class TableScaler(Scaler):
         """Write ranks, absences and the sum of heights into coordinates of rows."""
         filled = spline.filled(raw) if lacking.any() else raw
         q, heights = spline.ranks_and_heights(filled, loops)
-        rest = out[:, len(self.owners) :]
-        if len(at := self.absent):
+        at = self.absent
+        rest = out[:, -2 * len(at) - 1 :]
+        if len(at):
             gone = lacking[:, at]
             q[:, at] = np.where(gone, 0.0, q[:, at])
             heights[:, at] = np.where(gone, 0.0, heights[:, at])
@@ -373,6 +415,14 @@ class TableScaler(Scaler):
             raise InvalidFieldError("the levels of scaler_ must be a list")
         levels = [level_column_from(found) for found in made.levels]
         return replace(made, ranks=ranks, affine=affine, levels=levels, spline=spline)
+
+
+def _is_lookup(found: LevelColumn) -> bool:
+    """Return whether a row of a column's table is told instead of its coordinates.
+
+    Its products with the centers are then looked up, which takes less time than to compute them.
+    """
+    return found.width >= MIN_LOOKUP_WIDTH and len(found.table) == found.width + 1
 
 
 def check_words(name: str, words: Any, known: Collection[str], d: int) -> None:
