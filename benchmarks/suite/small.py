@@ -25,7 +25,7 @@ from polysift import FPCClassifier
 
 ROWS, FEATURES = 1_000, 10
 PAPER, PLAIN = "polysift, paper", "polysift, plain"
-OVERHEAD, WHOLE, ONE_ROW = 10.0, 300.0, 200.0
+OVERHEAD, WHOLE, ONE_ROW = 5.0, 100.0, 50.0
 """Milliseconds of the overhead and of a plain fit, and microseconds of a row, at most."""
 
 PATIENCE = 5.0

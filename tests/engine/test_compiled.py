@@ -124,7 +124,7 @@ def test_splines_are_numpys_to_rounding(m, d, n, degree, dtype):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 5, 8])
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 9, 10])
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4, 5, 7, 9, 10])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_the_larger_of_ranks(rows, ranks, dtype):
     rng = np.random.default_rng(0)

@@ -206,9 +206,13 @@ def find_rows(
 
 @compiled
 def subtract_larger(X: FloatArray, C: FloatArray, ranks: int, A: FloatArray) -> None:
-    """Subtract ``sum_k max(X[i, k], C[k, j])`` over the ranks from A; two rows by four ranks."""
+    """Subtract ``sum_k max(X[i, k], C[k, j])`` over the ranks from A; two rows by four ranks.
+
+    A single rank would take a slow pass of its own: of an odd number three are taken at once.
+    """
     rows, n = A.shape
-    pairs, fours, twos = rows - rows % 2, ranks - ranks % 4, ranks - ranks % 2
+    rest = ranks - 3 if ranks % 2 and ranks >= 3 else ranks
+    pairs, fours, twos = rows - rows % 2, rest - rest % 4, rest - rest % 2
     for i in range(0, pairs, 2):
         for k in range(0, fours, 4):
             a0, a1, a2, a3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
@@ -225,22 +229,21 @@ def subtract_larger(X: FloatArray, C: FloatArray, ranks: int, A: FloatArray) -> 
                 c0, c1 = C[k, j], C[k + 1, j]
                 A[i, j] -= _larger(a0, c0) + _larger(a1, c1)
                 A[i + 1, j] -= _larger(b0, c0) + _larger(b1, c1)
-        for k in range(twos, ranks):
+        for k in range(twos, rest):
             a0, b0 = X[i, k], X[i + 1, k]
             for j in range(n):
-                A[i, j] -= _larger(a0, C[k, j])
-                A[i + 1, j] -= _larger(b0, C[k, j])
-    for i in range(pairs, rows):
-        for k in range(0, fours, 4):
-            a0, a1, a2, a3 = X[i, k], X[i, k + 1], X[i, k + 2], X[i, k + 3]
+                c0 = C[k, j]
+                A[i, j] -= _larger(a0, c0)
+                A[i + 1, j] -= _larger(b0, c0)
+        for k in range(rest, ranks, 3):
+            a0, a1, a2 = X[i, k], X[i, k + 1], X[i, k + 2]
+            b0, b1, b2 = X[i + 1, k], X[i + 1, k + 1], X[i + 1, k + 2]
             for j in range(n):
-                c0, c1, c2, c3 = C[k, j], C[k + 1, j], C[k + 2, j], C[k + 3, j]
-                A[i, j] -= (_larger(a0, c0) + _larger(a1, c1)) + (_larger(a2, c2) + _larger(a3, c3))
-        for k in range(fours, twos, 2):
-            a0, a1 = X[i, k], X[i, k + 1]
-            for j in range(n):
-                A[i, j] -= _larger(a0, C[k, j]) + _larger(a1, C[k + 1, j])
-        for k in range(twos, ranks):
+                c0, c1, c2 = C[k, j], C[k + 1, j], C[k + 2, j]
+                A[i, j] -= (_larger(a0, c0) + _larger(a1, c1)) + _larger(a2, c2)
+                A[i + 1, j] -= (_larger(b0, c0) + _larger(b1, c1)) + _larger(b2, c2)
+    for i in range(pairs, rows):  # at most one
+        for k in range(ranks):
             a0 = X[i, k]
             for j in range(n):
                 A[i, j] -= _larger(a0, C[k, j])

@@ -71,11 +71,7 @@ class FirstColumns(AdmmColumns):
     ) -> FloatArray:
         """Update the states from q to t = f + q; return v - q - f of the new v and q."""
         t += f
-        k = self.loss.prox_step(t, self.gamma)
-        k *= 2.0
-        k += t
-        k -= f
-        return k
+        return self.residual(t, f)
 
     def add_statistics(
         self,
@@ -86,11 +82,5 @@ class FirstColumns(AdmmColumns):
         counts: FloatArray | None,
     ) -> None:
         """Add the sums over rows that measure progress, but for the change of v."""
-        k = self.loss.prox_step(t, self.gamma)
-        v = t + k
-        sums.loss += weighted_sum(self.loss.value(f), counts)
-        sums.primal += weighted_sum((f - v) ** 2, counts)
-        sums.f2 += weighted_sum(f**2, counts)
-        sums.v2 += weighted_sum(v**2, counts)
-        sums.q2 += weighted_sum(k**2, counts)
+        k, _ = self.add_sizes(sums, f, t, counts)
         sums.dq2 += weighted_sum((k + t_old) ** 2, counts)

@@ -135,7 +135,11 @@ class AdmmColumns:
         else:
             t *= 1.0 - self.relax
             t += self.relax * (f - k)
-        k = self.loss.prox_step(t, self.gamma)  # v = t + k, q = -k
+        return self.residual(t, f)
+
+    def residual(self, t: FloatArray, f: FloatArray) -> FloatArray:
+        """Return v - q - f of states t, where v = t + k and q = -k."""
+        k = self.loss.prox_step(t, self.gamma)
         k *= 2.0
         k += t
         k -= f
@@ -150,15 +154,23 @@ class AdmmColumns:
         counts: FloatArray | None,
     ) -> None:
         """Add the sums over rows that measure progress."""
-        k_old, k = (self.loss.prox_step(state, self.gamma) for state in (t_old, t))
+        k_old = self.loss.prox_step(t_old, self.gamma)
+        k, v = self.add_sizes(sums, f, t, counts)
+        sums.dv2 += weighted_sum((v - t_old - k_old) ** 2, counts)
+        sums.dq2 += weighted_sum((k - k_old) ** 2, counts)
+
+    def add_sizes(
+        self, sums: AdmmSums, f: FloatArray, t: FloatArray, counts: FloatArray | None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Add the loss, and the squares of f - v, f, v and q; return k and v of the states t."""
+        k = self.loss.prox_step(t, self.gamma)
         v = t + k
         sums.loss += weighted_sum(self.loss.value(f), counts)
         sums.primal += weighted_sum((f - v) ** 2, counts)
         sums.f2 += weighted_sum(f**2, counts)
         sums.v2 += weighted_sum(v**2, counts)
         sums.q2 += weighted_sum(k**2, counts)
-        sums.dv2 += weighted_sum((v - t_old - k_old) ** 2, counts)
-        sums.dq2 += weighted_sum((k - k_old) ** 2, counts)
+        return k, v
 
     def compiled_arguments(self) -> tuple[float, float, FloatArray]:
         """Return gamma, relax, and an array for the sums."""
