@@ -139,7 +139,10 @@ def test_float32_only_if_every_column_is(frame, tmp_path):
     np.testing.assert_array_equal(clf.coef_, expected.coef_)
 
 
-def test_a_row_group_is_decoded_once_per_pass(frame, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("kept", "passes"), [(False, 5), (True, 2)])
+def test_a_row_group_is_decoded_once_per_pass(frame, tmp_path, monkeypatch, kept, passes):
+    if not kept:
+        monkeypatch.setattr("polysift.training.plan.FEW_FEATURES", 0)
     frame.to_parquet(tmp_path / "data.parquet", row_group_size=1000)
     source = open_data(tmp_path / "data.parquet", target="label")
     loads = []
@@ -147,7 +150,8 @@ def test_a_row_group_is_decoded_once_per_pass(frame, tmp_path, monkeypatch):
         counted = lambda columns, i=i, load=unit.load: loads.append(i) or load(columns)  # noqa: E731
         object.__setattr__(unit, "load", counted)
     classifier(max_iter=3, tol=1e-300).fit(source)
-    assert loads == list(range(9)) * 5, "survey, Gram matrix and three sweeps, each in order"
+    # Survey, Gram matrix and three sweeps, each in order; sweeps use features that were kept.
+    assert loads == list(range(9)) * passes
 
 
 def test_only_the_needed_columns_are_read(frame, tmp_path):
