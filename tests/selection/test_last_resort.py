@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +15,10 @@ from polysift import FPCClassifierCV, open_data
 from polysift.selection import last_resort
 from polysift.selection import search as searching_module
 from polysift.selection.last_resort import MAX_ROWS, READING_SECONDS, SPREAD_ROWS, few_rows
+from problems import optional
 from searching import at_call, interrupt, problem
+
+pd = optional("pandas")
 
 
 @pytest.fixture
@@ -51,6 +53,7 @@ def test_with_nothing_given_it_is_a_quick_one(interrupted, tmp_path):
     np.testing.assert_array_equal(same, search.predict_proba(X[:50]))
 
 
+@pytest.mark.needs("pandas")
 @pytest.mark.parametrize("kind", ["frame", "sparse", "csv", "parquet"])
 def test_rows_of_any_kind(interrupted, tmp_path, kind):
     frame, y = table()
@@ -113,8 +116,8 @@ def test_of_one_class_nothing_can_be_learned(monkeypatch, clock):
         FPCClassifierCV(time_limit=5).fit(X, np.r_[np.zeros(4999), 1])
 
 
+@pytest.mark.needs("pandas", "pyarrow")
 def test_files_are_read_no_longer_than_a_moment(tmp_path, clock):
-    pytest.importorskip("pyarrow")
     frame, y = table(9000)
     frame.assign(label=y).to_parquet(tmp_path / "rows.parquet")
     source = open_data(tmp_path / "rows.parquet", target="label")
