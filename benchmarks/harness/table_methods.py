@@ -19,6 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from polysift import FPCClassifier
+from polysift import __version__ as polysift_version
 from polysift.reporting.rivals import (
     Frames,
     encoder,
@@ -155,7 +156,9 @@ class Method:
         return find_spec(self.package) is not None
 
     def version(self) -> str:
-        """Return the version of its package."""
+        """Return the version of its package; of ours that of the code, whatever was installed."""
+        if self.name == OURS:
+            return polysift_version
         return version("scikit-learn" if self.package == "sklearn" else self.package)
 
 

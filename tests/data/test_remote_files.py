@@ -491,8 +491,10 @@ class TestCommands:
 
     def test_predictions_replace_a_file(self, bucket):
         self.run("fit -t label --degree 1 --quiet", bucket("flat"))
+        Path("out.csv").write_text("of before")
         for _ in range(2):
             self.run("predict model.polysift -o out.csv --force --quiet", bucket("flat"))
+            assert Path("out.csv").read_text().startswith('"prediction"\n')
 
     def test_mistakes(self, bucket, folder):
         data = bucket("flat")
