@@ -389,7 +389,7 @@ def test_fitted_attributes_are_plain(moons):
         else:
             assert type(value) in plain, value
 
-    for value in vars(clf).values():
+    for value in clf.__getstate__().values():
         check(value)
 
 
