@@ -38,6 +38,7 @@ from polysift_paper.comparisons.summary import (
 )
 from polysift_paper.comparisons.tables import (
     METRICS,
+    WALL,
     cells_of,
     footnotes,
     signed,
@@ -66,6 +67,7 @@ def row(data, method, run=0, accuracy=None, auc=None, search=None, fit=None, **m
         "fit_seconds": fit,
         "predict_seconds": None if fit is None else fit / 10,
         "peak_mb": None if fit is None else 120.5,
+        "clock": "processor",
         "params": {} if fit is None else {"n": 200},
         "status": "ok",
     }
@@ -266,6 +268,29 @@ def test_summary_by_hand():
     assert line["accuracy_difference"] == pytest.approx(0.0048)
     assert line["paper_seconds"] == 0.58 and line["fit_ratio"] == pytest.approx(1 / 0.58)
     assert line["training_ratio"] == pytest.approx(4 / 0.58)
+
+
+def test_seconds_of_two_clocks_are_not_averaged():
+    rows = [
+        row("magic", "fpc", 0, 0.86, 0.91, 20.0, 5.0, clock="wall"),
+        row("magic", "fpc", 1, 0.88, 0.93, 2.0, 0.5),
+        row("magic", "falkon", 0, 0.88, 0.93, 2.0, 0.5, clock="wall"),
+    ]
+    falkon, fpc = summary = summarise(checked_rows(rows))
+    assert (fpc["runs"], fpc["timed_runs"], fpc["clock"]) == (2, 1, "processor")
+    assert fpc["accuracy"] == pytest.approx(0.87)
+    assert fpc["fit_seconds"] == 0.5 and fpc["training_seconds"] == 2.5
+    assert (falkon["timed_runs"], falkon["clock"], falkon["fit_seconds"]) == (1, "wall", 0.5)
+    timed, plain = (cells_of(by_pair(summary), one) for one in (METRICS[-1], METRICS[0]))
+    assert [timed["magic", one].mark for one in ("falkon", "fpc")] == [WALL, ""]
+    assert plain["magic", "falkon"].mark == ""
+    assert "\u02b7: the time that passed" in " ".join(tables_markdown(summary))
+
+
+def test_rows_of_older_tables_are_by_the_wall_clock():
+    rows = checked_rows([row("magic", "fpc", 0, 0.86, 0.91, 2.0, 0.5)])
+    older = re.sub("(,clock|,processor)(?=,)", "", lines_text(rows))
+    assert read_rows(older) == [rows[0] | {"clock": "wall"}]
 
 
 def test_one_run_has_no_standard_deviation():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from polysift.reporting.page import NONE
 from polysift_paper.comparisons.comparison import (
+    CLOCKS,
     DRAWN_FOR,
     KINDS,
     OURS,
@@ -22,6 +23,9 @@ from polysift_paper.studies.page import escaped, markdown_table
 from polysift_paper.studies.study import Row
 
 MINUS = "\u2212"
+
+WALL = "\u02b7"
+"""The mark of seconds by the wall clock; all others are of the processor."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class Cell:
     mean, spread : str
         Ours: the mean, and the standard deviation or "".
     mark : str
-        The mark of its status, or "".
+        The mark of its status, after that of the wall clock, or "".
     best : bool
         Whether it is set in bold.
     beside : str
@@ -159,10 +163,13 @@ def _cell(line: Row | None, metric: Metric, leader: float | None, pair: tuple[st
     best = False
     if mean is not None and leader is not None:  # as shown: what looks the same is set the same
         best = text == value_text(metric.name, leader) or metric.best([mean, leader]) == mean
+    mark = KINDS[kind_of(line["status"])] if line else ""
+    if metric.timed and line and mean is not None and line["clock"] == CLOCKS[1]:
+        mark = WALL + mark
     return Cell(
         text,
         "" if spread is None or metric.timed else value_text(metric.name, spread),
-        KINDS[kind_of(line["status"])] if line else "",
+        mark,
         best,
         *_beside(metric, mean, paper, data),
     )
@@ -201,6 +208,11 @@ def explanations(lines: Lines, metric: Metric) -> list[str]:
         "Bold: the best of the paper's systems as run here, and each of the others that is no "
         "worse.",
     ]
+    if metric.timed:
+        sentences.append(
+            f"Seconds are of the processor, on one thread; {WALL}: the time that passed, on all "
+            "cores or in an older run."
+        )
     if metric.timed and any(data in DRAWN_FOR for data, _ in lines):
         sentences.append(
             "Data of the size of a set are synthetic, and stand beside the paper's time for that "
