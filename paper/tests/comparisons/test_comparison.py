@@ -41,6 +41,7 @@ from polysift_paper.comparisons.tables import (
     WALL,
     cells_of,
     footnotes,
+    print_alone,
     signed,
     tables_markdown,
     value_text,
@@ -469,6 +470,21 @@ def test_fpc_as_printed_stays_open_where_a_set_is_missing():
     found = verdicts(everywhere(figures, "fpc"))["FPC, the text, as printed: accuracy"]
     assert found.agrees is None and found.text.startswith("8 of 9 sets.")
     assert "No figures: Skin." in found.text
+
+
+def test_nothing_is_said_of_what_was_not_run():
+    rows = [row("susy_shape", "fpc", 0, 0.78, 0.79)]
+    names = [one.name for one in findings(COMPARISONS["massive"], summarise(checked_rows(rows)))]
+    assert names == ["FPC's place in accuracy", "Speed"]
+
+
+def test_what_is_printed_of_sets_that_were_not_run_has_a_table():
+    lines = by_pair(summarise(checked_rows([row("higgs", "fpc", 0, 0.6, 0.6)])))
+    heads, rows = print_alone(COMPARISONS["massive"], lines)
+    assert heads == ["", "SUSY: accuracy (%)", "SUSY: AUC", "SUSY: time (s or min)"]
+    assert rows[1] == ["FALKON", "79.12", "0.871", "46.7 min"] and len(rows) == 5
+    everything = by_pair(summarise(checked_rows(realistic_rows("massive", 1))))
+    assert print_alone(COMPARISONS["massive"], everything)[1] == []
 
 
 def test_a_printed_deviation_of_zero_allows_for_rounding():

@@ -13,6 +13,7 @@ from polysift_paper.comparisons.comparison import (
     KINDS,
     OURS,
     REVERSED,
+    ComparisonTable,
     data_title,
     kind_of,
     method_title,
@@ -277,6 +278,28 @@ def _markdown(cell: Cell) -> str:
     first = f"{mean} ± {cell.spread}{cell.mark}" if cell.spread else f"{mean}{cell.mark}"
     below = ", ".join(part for part in (cell.beside, cell.change) if part)
     return f"{first}<br><sub>{below}</sub>" if below else first
+
+
+def print_alone(table: ComparisonTable, lines: Lines) -> tuple[list[str], list[list[str]]]:
+    """Return heads and rows of what the paper prints of its sets that were not run, if any."""
+    run = {data for data, _ in lines}
+    kinds = {"accuracy": "accuracy (%)", "auc": "AUC", "seconds": "time (s or min)"}
+    columns = [
+        (kind, data, f"{data_title(data)}: {title}")
+        for data in table.data
+        if data not in run
+        for kind, title in kinds.items()
+        if printed(kind, data, "fpc")
+    ]
+    rows = [
+        [method_title(system), *(_text(printed(kind, data, system)) for kind, data, _ in columns)]
+        for system in table.systems
+    ]
+    return ["", *(title for _, _, title in columns)], rows if columns else []
+
+
+def _text(paper: Printed | None) -> str:
+    return paper.text if paper else NONE
 
 
 def tables_markdown(summary: Sequence[Row], level: str = "##") -> list[str]:

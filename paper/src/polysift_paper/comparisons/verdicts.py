@@ -65,7 +65,8 @@ def findings(table: ComparisonTable, summary: list[Row]) -> list[Finding]:
     table : ComparisonTable
         Which comparison of the paper.
     summary : list of dict
-        Its lines; what is missing leaves a verdict open.
+        Its lines; what is missing leaves a verdict open. Claims about what was not run at all are
+        left out.
 
     Returns
     -------
@@ -74,12 +75,14 @@ def findings(table: ComparisonTable, summary: list[Row]) -> list[Finding]:
     """
     lines = by_pair(summary)
     kinds = [kind for kind in NAMES if any(line[kind] is not None for line in summary)]
-    known = [kind for kind in kinds if any(printed(kind, data, "fpc") for data in table.data)]
+    run = {data for data, _ in lines}
+    known = [kind for kind in kinds if any(printed(kind, data, "fpc") for data in run)]
+    tuned = [kind for kind in kinds if any(method == TUNED[kind] for _, method in lines)]
     fpc = [row for row in FPC_ROWS if row == "fpc" or any(row == one for _, one in lines)]
     found = [_same_as_printed(table, lines, kind, row) for kind in known for row in fpc]
-    found += [_not_below_fpc(table, lines, kind) for kind in kinds]
-    found += [_leads_here(table, lines, kind) for kind in kinds]
-    found += [_leads_printed(table, lines, kind) for kind in known]
+    found += [_not_below_fpc(table, lines, kind) for kind in tuned]
+    found += [_leads_here(table, lines, kind) for kind in tuned]
+    found += [_leads_printed(table, lines, kind) for kind in tuned if kind in known]
     if table.name == "uci":
         found.append(_faster(table, lines, FEATURE_SYSTEMS))
     else:
