@@ -288,6 +288,16 @@ def test_seconds_of_two_clocks_are_not_averaged():
     assert "\u02b7: the time that passed" in " ".join(tables_markdown(summary))
 
 
+def test_times_by_another_clock_do_not_count_against_fpc():
+    rows = two_runs("magic", "fpc", 0.86) + two_runs("magic", "falkon", 0.87)
+    rows = [one | {"fit_seconds": 1.0 + (one["method"] == "falkon")} for one in rows]
+    slow = [one | ({"clock": "wall"} if one["method"] == "falkon" else {}) for one in rows]
+    assert "MAGIC 1 s (FALKON 2, " in verdicts(rows)["Speed"].text
+    assert "No figures" in verdicts(slow)["Speed"].text
+    cells = cells_of(by_pair(summarise(checked_rows(slow))), METRICS[-1])
+    assert cells["magic", "fpc"].best and not cells["magic", "falkon"].best
+
+
 def test_rows_of_older_tables_are_by_the_wall_clock():
     rows = checked_rows([row("magic", "fpc", 0, 0.86, 0.91, 2.0, 0.5)])
     older = re.sub("(,clock|,processor)(?=,)", "", lines_text(rows))

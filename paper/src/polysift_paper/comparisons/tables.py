@@ -138,15 +138,19 @@ def cells_of(lines: Lines, metric: Metric) -> dict[tuple[str, str], Cell]:
     """Return the cells of a table, by data set and method."""
     found = {}
     for data in _shown(lines, metric):
-        systems = [one for one in methods_of(lines) if one not in OURS]
+        row = {one: line for one in methods_of(lines) if (line := lines.get((data, one)))}
+        known = [line for line in row.values() if line[metric.name] is not None]
+        clock = next((one for one in CLOCKS if any(line["clock"] == one for line in known)), None)
         there = [
-            value
-            for one in systems
-            if (value := lines.get((data, one), {}).get(metric.name)) is not None
+            line[metric.name]
+            for line in known
+            if line["method"] not in OURS and (not metric.timed or line["clock"] == clock)
         ]
         leader = metric.best(there) if there else None
         for method in methods_of(lines):
-            found[data, method] = _cell(lines.get((data, method)), metric, leader, (data, method))
+            line = row.get(method)
+            apart = metric.timed and line is not None and line["clock"] != clock
+            found[data, method] = _cell(line, metric, None if apart else leader, (data, method))
     return found
 
 
@@ -212,7 +216,7 @@ def explanations(lines: Lines, metric: Metric) -> list[str]:
     if metric.timed:
         sentences.append(
             f"Seconds are of the processor, on one thread; {WALL}: the time that passed, on all "
-            "cores or in an older run."
+            "cores or in an older run, which is not compared with the others."
         )
     if metric.timed and any(data in DRAWN_FOR for data, _ in lines):
         sentences.append(

@@ -237,7 +237,7 @@ def _faster(table: ComparisonTable, lines: Lines, rivals: tuple[str, ...]) -> Fi
         sets = _timed_sets(table, lines)
     for data in sets:
         mine = figure(lines, data, "fpc", "fit_seconds")
-        pairs = {system: figure(lines, data, system, "fit_seconds") for system in rivals}
+        pairs = {system: _seconds(lines, data, system, "fit_seconds") for system in rivals}
         others = {system: value for system, value in pairs.items() if value is not None}
         if mine is None or not others:
             tally.missing.append(data_title(data))
@@ -275,9 +275,15 @@ def _timed_sets(table: ComparisonTable, lines: Lines) -> list[str]:
     ]
 
 
+def _seconds(lines: Lines, data: str, system: str, name: str) -> float | None:
+    """Return the seconds of a system, if they are by the same clock as those of FPC."""
+    same = figure(lines, data, system, "clock") == figure(lines, data, "fpc", "clock")
+    return figure(lines, data, system, name) if same else None
+
+
 def _faster_in_all(lines: Lines, data: str, rivals: tuple[str, ...]) -> bool:
     mine = figure(lines, data, "fpc", "training_seconds")
-    others = [figure(lines, data, system, "training_seconds") for system in rivals]
+    others = [_seconds(lines, data, system, "training_seconds") for system in rivals]
     return mine is not None and all(one is not None and mine < one for one in others)
 
 
