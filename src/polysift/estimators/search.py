@@ -125,6 +125,8 @@ class _StageHook:
 
     def __init__(self, search: Any, tasks: FitTasks, seed: int) -> None:
         self._search, self._tasks, self._seed = search, tasks, seed
+        self._keep = getattr(search, "_keep_early", None)
+        self.keeps_models = self._keep is not None
 
     def begin(self) -> None:
         """Report the begin of a stage."""
@@ -138,11 +140,10 @@ class _StageHook:
 
     def model(self, found: SearchResult) -> None:
         """Pass on the search as it would be if it ended now, to whoever keeps early models."""
-        keep = getattr(self._search, "_keep_early", None)
-        if keep is not None:
-            early = copy(self._search)
-            early._store(found, self._seed)
-            keep(early)
+        assert self._keep is not None
+        early = copy(self._search)
+        early._store(found, self._seed)
+        self._keep(early)
 
 
 class FPCClassifierCV(

@@ -47,7 +47,15 @@ FIRST = "first choice"
 
 
 class StageCallback(Protocol):
-    """Is told of the stages of a search, and may end it."""
+    """Is told of the stages of a search, and may end it.
+
+    Attributes
+    ----------
+    keeps_models : bool
+        Whether the models that come before the last one are wanted.
+    """
+
+    keeps_models: bool
 
     def begin(self) -> None:
         """Note that a stage begins."""
@@ -56,7 +64,7 @@ class StageCallback(Protocol):
         """Take the rows of all stages so far; return whether to end the search."""
 
     def model(self, found: SearchResult) -> None:
-        """Take the best model so far, of a sample, with the result as if the search ended now."""
+        """Take the best model so far, of some rows, with the result as if the search ended now."""
 
 
 class Race:
@@ -256,7 +264,7 @@ class Race:
         if best is not None and self._job.refit:
             with self._monitor.keeping_limit():
                 self._model = best, self._refit(level, best)
-                if self._callback is not None:
+                if self._callback is not None and self._callback.keeps_models:
                     self._callback.model(self._result(*self._model, Status.INTERRUPTED))
 
     def _refit(self, level: Level, row: Row) -> Trained:
