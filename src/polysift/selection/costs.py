@@ -105,6 +105,6 @@ class Costs:
     def _expected(self, level: Level, operations: float) -> float | None:
         if not self._operations:
             return None
-        extrapolated = level.n_rows >= GROWTH * self._rows
+        extrapolated = level.n_rows > GROWTH / 2 * self._rows  # samples are of about their size
         share = EXTRAPOLATED_SHARE if extrapolated else 1.0
         return operations * self._seconds / self._operations * share
