@@ -101,11 +101,12 @@ WHY = {
 
 def _sentence(found: SearchResult, status: str) -> str:
     """Return what became of a search, as a sentence."""
-    if status == "finished":
-        return "All candidates were compared."
     finished, compared = (
         sum(getattr(row, name) for row in found.rows) for name in ("finished", "complete")
     )
+    if status == "finished":
+        rows = f"{found.rows[found.best].n_rows:,} rows"
+        return f"All candidates were compared{'' if finished else f', on {rows}'}."
     what = f"the best of {finished} finished candidates was taken"
     if compared == 1:
         what = "the only candidate so far was taken"

@@ -24,7 +24,7 @@ from polysift.selection.candidates import (
     best_so_far,
     seconds_alone,
 )
-from polysift.selection.costs import Costs, finalists
+from polysift.selection.costs import Costs, affordable, finalists
 from polysift.selection.job import SearchJob
 from polysift.selection.levels import Level
 from polysift.selection.refit import Kept, refit
@@ -143,10 +143,11 @@ class Race:
                     return None
                 self._fit_to(level)
                 self._results.rows.pop(FIRST, None)
-                self._at += 1
-                following = self._context.levels[self._at]
-                self._racing = self._results.survivors(self._racing, level, following)
-                self._done = []
+                following = self._context.levels[self._at + 1]
+                racing = self._results.survivors(self._racing, level, following)
+                if not racing:  # to compare on all rows would take longer than the last fit
+                    return None
+                self._at, self._racing, self._done = self._at + 1, racing, []
         except Stopped as stop:
             return stop.status
         except OutOfTime:
@@ -167,7 +168,8 @@ class Race:
         self._results.variants |= {variant.name: variant for variant in variants}
         centers = [context.centers_of(variant.spec) for variant in variants]
         self._check_memory(max(centers), job.memory_limit)
-        self._racing = [(variant, self._results.candidates(variant)) for variant in variants]
+        racing = [(variant, self._results.candidates(variant)) for variant in variants]
+        self._racing = affordable(context, context.levels[0], racing)
         self._restore()
 
     def _first_model(self) -> None:
@@ -189,6 +191,7 @@ class Race:
             if variant.name in self._done:
                 continue
             self._monitor.title = f"{variant.name} ({number} of {count}{level.title})"
+            self._results.add(variant, self._results.candidates(variant))  # also those not run
             expected = self._costs.seconds(level, [(variant, candidates)])
             if expected is not None and expected > self._monitor.seconds_left():
                 raise Stopped(Status.TIME_LIMIT)
@@ -222,7 +225,7 @@ class Race:
                 row.overflow = True
             return
         seconds = self._monitor.elapsed() - began
-        self._costs.measured(level, stage.n_centers, candidates, seconds)
+        self._costs.measured(level, variant, candidates, seconds)
         if level.whole:
             stage.estimate_costs()
         best = self._results.best()
