@@ -7,7 +7,8 @@ draws it. ``--limits`` says how these time limits are kept at each number of row
 ends a search of 60,000 rows N times by a time limit and N times by Ctrl-C, at random moments of
 its first ``--within`` seconds, and ``--kills N`` ends ``polysift tune`` by SIGTERM and SIGKILL, at
 random moments of a whole run; both say what was left. ``--data [TABLE ...]`` compares plain and
-tuned on all tables of ``POLYSIFT_DATA`` or on some, three splits each, and goes on with what is in ``--out``.
+tuned on all tables of ``POLYSIFT_DATA`` or on some, three splits each, and goes on with what is in
+``--out``.
 
 Usage: python benchmarks/search.py [--rows 20000 100000 --rivals] [--picture search.png]
        [--limits 2 5 10] [--ends 20] [--kills 20] [--data magic --out docs/results/search]

@@ -56,10 +56,8 @@ def plan_search(source: DataSource, job: SearchJob) -> Forecast:
     if sample_sizes(source, job):
         most = MAX_FINALISTS_HIGH if job.effort == "high" else final_variants(source.n_rows, n)
         racing, reads = min(racing, most), reads[:2]
-    one, free = (
-        stage_operations(source.n_rows, n, columns, splits, reads),
-        float(source.n_rows) * n**2,
-    )
+    one = stage_operations(source.n_rows, n, columns, splits, reads)
+    free = float(source.n_rows) * n**2  # the Gram matrix of the last fit
     if job.openings is not None and job.effort != "high" and job.screen:
         least = 0 if sample_sizes(source, job) else 1
         racing = min(racing, max(int((MAX_EXTRA_OPERATIONS + free) / one), least))

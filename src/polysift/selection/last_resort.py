@@ -1,5 +1,4 @@
-"""A small model of a few rows: the first of a search that keeps models on disk, and that of one
-which is ended before it has any.
+"""A small model of a few rows, for a search that is ended before it has one, or keeps models.
 
 Some rows of the source are drawn by their position, or are those that can be read in half a second.
 One quick candidate is compared and fitted on them, in well under a second and without a time limit.
