@@ -4,7 +4,7 @@
 ``--rivals`` also the best score over time of scikit-learn's HalvingRandomSearchCV over the same
 space and of Optuna with LightGBM, where they are installed, for as many seconds; ``--picture``
 draws it. ``--limits`` says how these time limits are kept at each number of rows. ``--ends N``
-ends a search of 60,000 rows N times by a time limit and N times by Ctrl-C, at random moments of
+ends a search of ``--end-rows`` N times by a time limit and N times by Ctrl-C, at random moments of
 its first ``--within`` seconds, and ``--kills N`` ends ``polysift tune`` by SIGTERM and SIGKILL, at
 random moments of a whole run; both say what was left. ``--data [TABLE ...]`` compares plain and
 tuned on all tables of ``POLYSIFT_DATA`` or on some, three splits each, and goes on with what is in
@@ -88,7 +88,8 @@ def price(rows: int, rivals: bool) -> tuple[str, dict[str, Curve]]:
     line = (
         f"{rows:,} x 20: plain {seconds[0]:.1f} s, search {seconds[1]:.1f} s, ratio "
         f"{seconds[1] / seconds[0]:.2f} (of all processors {processor[0]:.1f} s, "
-        f"{processor[1]:.1f} s, {processor[1] / processor[0]:.2f}); test accuracy {scores[0]:.4f} and {scores[1]:.4f}; "
+        f"{processor[1]:.1f} s, {processor[1] / processor[0]:.2f}); test accuracy "
+        f"{scores[0]:.4f} and {scores[1]:.4f}; "
         f"first score after {search.scores_over_time_[0, 0]:.1f} s"
     )
     for name, curve in curves.items():
@@ -321,6 +322,7 @@ def main() -> None:
     parser.add_argument("--limits", type=float, nargs="*", default=[])
     parser.add_argument("--ends", type=int, default=0)
     parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--end-rows", type=int, default=END_ROWS)
     parser.add_argument("--within", type=float, default=20.0)
     parser.add_argument("--data", nargs="*", metavar="TABLE")
     parser.add_argument("--out", type=Path, default=Path("search"))
@@ -336,9 +338,9 @@ def main() -> None:
         print(line, flush=True)
     if options.picture:
         draw(curves, options.picture)
-    for line in ends(END_ROWS, options.ends, options.within) if options.ends else ():
+    for line in ends(options.end_rows, options.ends, options.within) if options.ends else ():
         print(line, flush=True)
-    for line in kills(END_ROWS, options.kills) if options.kills else ():
+    for line in kills(options.end_rows, options.kills) if options.kills else ():
         print(line, flush=True)
     for table, path in sorted(table_files().items(), key=lambda item: item[1].stat().st_size):
         if options.data is not None and (not options.data or table in options.data):
