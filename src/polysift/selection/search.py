@@ -22,7 +22,7 @@ from polysift.selection.race import Race, StageCallback, too_late
 from polysift.selection.stage import SearchContext
 from polysift.selection.variants import plain_share
 from polysift.solvers.result import Status
-from polysift.training.choice import auto_centers
+from polysift.training.choice import auto_centers_of
 from polysift.training.fit import how_to_resume
 from polysift.training.folds import Round, make_rounds
 from polysift.training.preparation import Prepared, as_table, prepare, row_level_bytes
@@ -102,7 +102,7 @@ def _search(
             prepared = _prepare(source, job, fit)
             spec = replace(job.spec, table=prepared.table)
             if job.openings is not None and job.openings.centers:
-                spec = replace(spec, n_centers=auto_centers(float(prepared.counts.sum())))
+                spec = replace(spec, n_centers=auto_centers_of(prepared))
             job = replace(job, spec=spec)
             codes, weights, classes = prepared.data.codes, prepared.weights, prepared.classes
             if job.threshold is not None:
