@@ -22,8 +22,9 @@ from polysift.data.arrow_units import (
 )
 from polysift.data.checks import decoding, find_name
 from polysift.data.kinds import CATEGORY, DROP, NUMBER, PLAIN_NUMBER, ColumnType, Words, kept_words
+from polysift.data.memory_columns import arrow_column, as_numbers, is_arrow_text
 from polysift.data.source import DataSource
-from polysift.data.tables import arrow_column, as_numbers, column_values, infer_type, is_arrow_text
+from polysift.data.tables import column_values, infer_type
 from polysift.data.words import (
     AmbiguousWordError,
     UnreadableWordError,

@@ -13,8 +13,8 @@ from polysift.data.checks import decoding
 from polysift.data.columns import resolve_names, resolve_types
 from polysift.data.formats import OpenOptions
 from polysift.data.locations import FoundFiles
+from polysift.data.memory_columns import is_arrow_text
 from polysift.data.source import DataSource
-from polysift.data.tables import is_arrow_text
 
 PANDAS_INDEX = re.compile(r"__index_level_[0-9]+__")
 """The names that pandas gives the columns of an index in a file."""
