@@ -363,7 +363,8 @@ def is_usable(kind: Any) -> bool:
     """Return whether a column of an Arrow type can be a feature."""
     kinds = import_module("pyarrow.types")
     tests = (kinds.is_temporal, kinds.is_null)
-    return is_numeric(kind) or is_arrow_text(kind) or any(test(kind) for test in tests)
+    known = is_numeric(kind) or is_arrow_text(kind) or any(test(kind) for test in tests)
+    return known and not kinds.is_interval(kind)
 
 
 def _width(kind: Any) -> int:

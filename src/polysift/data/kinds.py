@@ -195,7 +195,7 @@ def word_of(value: Any) -> str | None:
     if isinstance(value, Real):
         return word_of_number(float(value))
     if isinstance(value, bytes):
-        return word_of(value.decode("utf-8", "replace"))
+        return word_of(value.decode("utf-8", "backslashreplace"))
     if isinstance(value, NAMES) or type(value).__name__ in ("Interval", "Period"):  # of pandas
         return str(value)
     raise TypeError(f"{value!r:.60} of type {type(value).__name__}")

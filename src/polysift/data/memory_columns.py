@@ -142,7 +142,8 @@ def object_column(values: list[Any]) -> Column:
         except TypeError:  # what has no hash is no value of a cell
             return _no_values(len(values), f"{value!r:.60} of type {type(value).__name__}", row)
         codes[row] = code
-    if all(issubclass(kind, bool | np.bool_) for kind in held):
+    truths = all(issubclass(kind, bool | np.bool_) for kind in held - {float})
+    if truths and set(words) <= {None, "True", "False"}:  # a float may be NaN
         of_words = [-1 if word is None else int(word == "True") for word in words]
         return _truths(np.array(of_words)[codes])
     return Column(words=words, codes=codes, kind="text")
@@ -185,10 +186,6 @@ def arrow_column(column: Any) -> Column:
         if tests.is_timestamp(kind):
             whole = column.cast(pa.timestamp("us", kind.tz), safe=False)
         return Column(_as_floats(whole.cast(pa.int64())) / 1e6, kind=DATE)
-    if tests.is_time(kind) or tests.is_duration(kind):
-        unit = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
-        whole = column.cast(pa.int32()) if tests.is_time32(kind) else column.cast(pa.int64())
-        return Column(_as_floats(whole) / unit)
     if is_arrow_text(kind):
         return _arrow_words(column)
     if "binary" in str(kind):
@@ -203,7 +200,8 @@ def arrow_column(column: Any) -> Column:
 def is_arrow_text(kind: Any) -> bool:
     """Return whether values of an Arrow type are words."""
     tests = import_module("pyarrow.types")
-    found = (tests.is_string, tests.is_large_string, tests.is_dictionary)
+    found = [tests.is_string, tests.is_large_string, tests.is_dictionary]
+    found += [tests.is_binary, tests.is_large_binary]  # as some programs write text
     view = getattr(tests, "is_string_view", None)
     return any(test(kind) for test in found) or bool(view and view(kind))
 
@@ -224,10 +222,15 @@ def _arrow_words(column: Any) -> Column:
 
 
 def as_numbers(column: Any) -> FloatArray:
-    """Return a numeric Arrow column as float; a null becomes NaN."""
+    """Return a column of numbers, or of seconds, as float; a null becomes NaN."""
     import pyarrow as pa
 
-    if not pa.types.is_floating(column.type) or str(column.type) == "halffloat":
+    kind, tests = column.type, pa.types
+    if tests.is_time(kind) or tests.is_duration(kind):
+        unit = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
+        whole = column.cast(pa.int32()) if tests.is_time32(kind) else column.cast(pa.int64())
+        return _as_floats(whole) / unit
+    if not tests.is_floating(kind) or str(kind) == "halffloat":
         column = column.cast(pa.float64(), safe=False)
     return np.asarray(column.to_numpy())
 
