@@ -10,7 +10,7 @@ from polysift.data.source import DataSource
 from polysift.engine.backend import FitContext, last_words
 from polysift.engine.budget import Execution, Shape
 from polysift.features.feature_map import MapSpec
-from polysift.features.survey import Questions, categories_of
+from polysift.features.survey import categories_of
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
@@ -129,26 +129,24 @@ def _search(
 def _prepare(source: DataSource, job: SearchJob, fit: FitContext) -> Prepared:
     """Survey the rows, once for all stages."""
     share = max([plain_share(source, job), *(s / source.n_rows for s in sample_sizes(source, job))])
-
-    def questions(table: bool) -> Questions:
-        widest = _widest(source, replace(job, spec=replace(job.spec, table=table)))
-        asked = widest.questions(source.n_features, labels=True, digest=job.checkpoint is not None)
-        centers = job.spec.centers
-        if job.openings is not None and isinstance(centers, str) and centers != "uniform":
-            # Which centers a map has is known once it is chosen.
-            scheme = "random" if centers == "auto" else centers
-            asked = replace(asked, scheme=scheme, n_centers=job.spec.n_centers or asked.n_centers)
-        hashes = bool(job.calibrations) or job.threshold is not None
-        return replace(
-            asked,
-            quantiles=table or job.quantiles,
-            hashes=hashes,
-            sampled=min(share, 1.0),
-            row_levels=bool(categories_of(source)),
-        )
-
+    spec = _widest(source, job)
+    table = as_table(source, spec)
+    widest = _widest(source, replace(job, spec=replace(job.spec, table=table)))
+    asked = widest.questions(source.n_features, labels=True, digest=job.checkpoint is not None)
+    centers = job.spec.centers
+    if job.openings is not None and isinstance(centers, str) and centers != "uniform":
+        # Which centers a map has is known once it is chosen.
+        scheme = "random" if centers == "auto" else centers
+        asked = replace(asked, scheme=scheme, n_centers=job.spec.n_centers or asked.n_centers)
+    asked = replace(
+        asked,
+        quantiles=table or job.quantiles,
+        hashes=bool(job.calibrations) or job.threshold is not None,
+        sampled=min(share, 1.0),
+        row_levels=bool(categories_of(source)),
+    )
     with fit.executing(_survey_execution(source, job)) as surveying:
-        return prepare(source, _widest(source, job), questions, job.class_weights[0], surveying)
+        return prepare(source, spec, asked, job.class_weights[0], surveying)
 
 
 def _widest(source: DataSource, job: SearchJob) -> MapSpec:
