@@ -205,7 +205,8 @@ class CompiledRows:
         X = self._work.array("X", (len(block), len(self._C)), self._features.dtype)
         added = self._work.array("added", (len(block), len(self._zeros)), np.int64)
         self._features.map.scaler.transform_compiled(self._before, block, X, added)
-        if np.isnan(X).any():  # of all of X, since it takes longer without a column
+        # All of X is looked at first, since it takes longer without a column.
+        if not self._features.map.scaler.places_missing and np.isnan(X).any():
             self._features.map.fill_missing(X[:, :-1])
         added[:, 1:] += self._zeros[:-1] + 1
         return X, added
