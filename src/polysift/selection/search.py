@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -21,7 +22,7 @@ from polysift.selection.race import Race, StageCallback, too_late
 from polysift.selection.stage import SearchContext
 from polysift.selection.variants import plain_share
 from polysift.solvers.result import Status
-from polysift.training.choice import auto_centers
+from polysift.training.choice import auto_centers_of
 from polysift.training.fit import how_to_resume
 from polysift.training.folds import Round, make_rounds
 from polysift.training.preparation import Prepared, as_table, prepare, row_level_bytes
@@ -38,6 +39,7 @@ def search(
     """Run a search, and return the results of all candidates and the refitted choice.
 
     If it is ended before there is a model, the result is that of one quick candidate on a few rows.
+    Where models are kept as they come, that one is made before all else.
 
     Parameters
     ----------
@@ -50,15 +52,35 @@ def search(
     began : float, optional
         When the time limit began, by ``clock.now``; now by default.
     """
+    quick = None
     try:
+        if callback is not None and callback.keeps_models:
+            quick = _quick_model(source, job, callback)
         return _search(source, job, callback, began)
     except NoModel as ended:
-        found = last_resort(source, job, ended.status, _search)
-        if found is not None:
-            return found
+        quick = quick or last_resort(source, job, _search)
+        if quick is not None:
+            return replace(quick, status=ended.status)
         if ended.status is Status.INTERRUPTED:
             raise KeyboardInterrupt from None
         raise TimeoutError(ended.message) from None
+
+
+def _quick_model(
+    source: DataSource, job: SearchJob, callback: StageCallback
+) -> SearchResult | None:
+    """Pass a quick model of a few rows to whoever keeps models; None if there can be none."""
+    try:
+        with warnings.catch_warnings():  # what few rows lack, all may have
+            warnings.simplefilter("ignore")
+            quick = last_resort(source, job, _search)
+        if quick is not None and quick.model is not None:
+            callback.model(replace(quick, status=Status.INTERRUPTED))
+    except KeyboardInterrupt:
+        raise NoModel(Status.INTERRUPTED) from None
+    if quick is not None and quick.status is Status.INTERRUPTED:
+        raise NoModel(Status.INTERRUPTED)
+    return quick
 
 
 def _search(
@@ -80,7 +102,7 @@ def _search(
             prepared = _prepare(source, job, fit)
             spec = replace(job.spec, table=prepared.table)
             if job.openings is not None and job.openings.centers:
-                spec = replace(spec, n_centers=auto_centers(float(prepared.counts.sum())))
+                spec = replace(spec, n_centers=auto_centers_of(prepared))
             job = replace(job, spec=spec)
             codes, weights, classes = prepared.data.codes, prepared.weights, prepared.classes
             if job.threshold is not None:

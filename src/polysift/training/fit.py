@@ -35,7 +35,7 @@ from polysift.solvers.starts import (
 )
 from polysift.solvers.subsample import Subsample
 from polysift.training.calibration import Calibration, best_calibration
-from polysift.training.choice import MapChooser, auto_centers, enough_centers, sampled_rows
+from polysift.training.choice import MapChooser, auto_centers_of, enough_centers, sampled_rows
 from polysift.training.folds import Round
 from polysift.training.held_out import leave_one_out_facts, out_of_fold_facts, unseen_rows
 from polysift.training.job import Job
@@ -288,7 +288,7 @@ def _counted(job: Job, prepared: Prepared) -> MapSpec:
     spec = replace(job.spec, table=prepared.table)
     if not job.auto_centers:
         return spec
-    return replace(spec, n_centers=auto_centers(float(prepared.counts.sum())))
+    return replace(spec, n_centers=auto_centers_of(prepared))
 
 
 def _chosen(
