@@ -26,6 +26,7 @@ from polysift.solvers.leave_one_out import LeaveOneOut
 from polysift.solvers.result import Result
 from polysift.training.calibration import Calibration, SigmoidCalibrator
 from polysift.training.evaluation import evaluation_of
+from polysift.training.folds import ScoredRows
 from polysift.training.metrics import (
     QUANTILE,
     SHARES,
@@ -66,6 +67,8 @@ def leave_one_out_facts(
     feature_map: FeatureMap,
     result: Result,
     context: FitContext,
+    calibration: Calibration | None = None,
+    thresholds: Thresholds | None = None,
 ) -> dict[str, Any] | None:
     """Return the figures of sampled rows, each scored without itself; None if nothing is known.
 
@@ -79,6 +82,10 @@ def leave_one_out_facts(
         The coefficients, and how a row's own influence is taken out.
     context : FitContext
         Threads.
+    calibration : Calibration, optional
+        Whose calibrator makes probabilities of scores; else the loss may.
+    thresholds : Thresholds, optional
+        The decision thresholds.
     """
     sample, encoding = prepared.sample, prepared.data.encoding
     if sample is None or result.leave_one_out is None or encoding is None:
@@ -88,8 +95,17 @@ def leave_one_out_facts(
         return None
     seen, alone = _scores(sample, feature_map, result.u, result.leave_one_out, context, encoding)
     loss = result.leave_one_out.loss
-    rows = _scored(prepared, sample, alone, loss)
-    training = estimates(_scored(prepared, sample, seen, loss), rarest_class(prepared.counts))
+
+    def scored(scores: FloatArray) -> RowScores:
+        p = _sigmoid(scores) if loss is LOGISTIC else None
+        if calibration is not None:
+            p = calibration.calibrator.probabilities(scores)
+        predicted = predicted_codes(scores - (0.0 if thresholds is None else thresholds.values))
+        own, n_classes = sample.own_weights, len(prepared.classes)
+        return RowScores(sample.codes, predicted, scores, p, own, n_classes)
+
+    rows = scored(alone)
+    training = estimates(scored(seen), rarest_class(prepared.counts))
     seen_values = {name: found.value for name, found in training.items()}
     facts = _facts(LEAVE_ONE_OUT, rows, prepared, seen_values)
     for name, stored in facts["figures"].items():
@@ -132,13 +148,9 @@ class UnseenRows:
     numbers: IntArray
 
 
-def unseen_rows(
-    scores: FloatArray, codes: IntArray, weights: FloatArray | None, folds: IntArray
-) -> UnseenRows:
-    """Return the rows that are in a fold, or some of them at equal distances if they are many.
-
-    ``folds`` is the fold of each row, or -1 for one in none.
-    """
+def unseen_rows(known: ScoredRows) -> UnseenRows:
+    """Return the rows that are in a fold, or some of them at equal distances if they are many."""
+    scores, codes, weights, folds = known
     some = np.flatnonzero(folds >= 0)
     some = some[:: -(-len(some) // MAX_OUT_OF_FOLD_ROWS) or 1]
     return UnseenRows(codes[some], scores[some], None if weights is None else weights[some], some)
@@ -184,15 +196,6 @@ def _facts(
     count = int(np.count_nonzero(rows.counts()))
     found = evaluation_of(rows, prepared.classes, count, rarest_class(prepared.counts))
     return {"method": method, "training": training, **found.stored()}
-
-
-def _scored(
-    prepared: Prepared, sample: LabelledSample, scores: FloatArray, loss: Loss | None
-) -> RowScores:
-    """Return sampled rows with their scores, which the logistic loss makes log-odds."""
-    p = _sigmoid(scores) if loss is LOGISTIC else None
-    own, n_classes = sample.own_weights, len(prepared.classes)
-    return RowScores(sample.codes, predicted_codes(scores), scores, p, own, n_classes)
 
 
 def _sigmoid(scores: FloatArray) -> FloatArray:
