@@ -161,3 +161,18 @@ def test_simulations(page):
                 best = min(lines, key=lambda line: line["test_error"])
                 facts.append(f"{method} best at {best['degree']}")
     check(page, facts)
+
+
+def can_be_a_mean(system, data, test_rows, runs=20):
+    share = float(printed("accuracy", data, system).text.split()[0])
+    near = round(share / 100 * runs * test_rows)
+    return any(f"{100 * (near + i) / (runs * test_rows):.2f}" == f"{share:.2f}" for i in (-1, 0, 1))
+
+
+def test_means_of_twenty_runs_that_cannot_be(page):
+    wrong = [one for one in SYSTEMS if not can_be_a_mean(one, "banknote", 1372 // 4)]
+    assert wrong == ["svm_rbf", "svm_poly", "falkon"]
+    shares = [printed("accuracy", "banknote", one).text.split()[0] for one in wrong]
+    check(page, ["{}, {} or {} %".format(*shares)])
+    for size in range(169, 173):
+        assert not all(can_be_a_mean(one, "breast_cancer", size) for one in SYSTEMS)

@@ -100,7 +100,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 """How comparisons are run. The limits are ours: without them, libsvm takes days."""
 
 QUICK: dict[str, Any] = {"runs": 2, "limit": 10.0, "grid": "quick"}
-QUICK_ROWS = {"massive": 50_000}
+QUICK_ROWS = {"massive": 50_000, "highdim": 2_000}
+"""Training rows at most, for a first look."""
 
 
 def plan(
