@@ -154,6 +154,26 @@ def test_a_search_behind_a_projection(rng):
     assert_same(pipe, X, found)
 
 
+@pytest.mark.parametrize("threshold", ["f1", "balanced"])
+def test_a_search_with_thresholds_behind_steps_on_a_mixed_table(threshold):
+    frame, y = houses()
+    steps = make_column_transformer(
+        (StandardScaler(), ["age", "size"]), (OneHotEncoder(sparse_output=False), ["city"])
+    )
+    chosen = {"calibration": "sigmoid", "threshold": threshold, "random_state": 0}
+    search = FPCClassifierCV(degrees=(1, 2), n_centers=20, cv=2, **chosen)
+    pipe = make_pipeline(steps, search).fit(frame, y)
+    inputs = columns(frame, city=object)
+    assert_same(pipe, frame, run(to_onnx(pipe, X=frame), inputs))
+    register_onnx_converters()
+    asked = [
+        (name, (types.StringTensorType if name == "city" else types.DoubleTensorType)([None, 1]))
+        for name in frame.columns
+    ]
+    found = run(skl2onnx.to_onnx(pipe, initial_types=asked, options={"zipmap": False}), inputs)
+    np.testing.assert_array_equal(found["label"], pipe.predict(frame))
+
+
 def test_a_step_that_asks_for_probabilities(rng):
     X, y = noisy_problem(rng, 300, 3)
     register_onnx_converters()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -91,6 +93,23 @@ class TestPlainFit:
         assert found.figures == held_out_evaluation(clf)[1].figures
         np.testing.assert_array_equal(found.confusion, clf.held_out_["confusion"])
         assert found.roc[0][0] == "1" and found.reliability is not None
+
+    def test_of_a_small_fit_is_found_when_it_is_asked_for(self, rng):
+        X, y = noisy_problem(rng, 300, 2)
+        clf = FPCClassifier(random_state=0).fit(X, y)
+        assert "held_out_" not in vars(clf) and "_unscored" in vars(clf)
+        copied = pickle.loads(pickle.dumps(FPCClassifier(random_state=0).fit(X, y)))
+        assert "held_out_" in vars(copied) and "_unscored" not in vars(copied)
+        assert clf.held_out_["figures"] == copied.held_out_["figures"]
+        assert "_unscored" not in vars(clf), "the rows are not kept any longer"
+        with pytest.raises(AttributeError, match=r"'FPCClassifier' object has no attribute 'held_"):
+            _ = FPCClassifier().held_out_
+
+    def test_what_would_keep_many_numbers_is_found_in_the_fit(self, rng):
+        X, y = noisy_problem(rng, 3600, 300)
+        clf = paper_classifier(1, n_centers=5, random_state=0).fit(X, y)
+        assert clf.held_out_["rows"] == 3600
+        assert "leave-one-out" in clf.timings_ and "_unscored" not in vars(clf)
 
 
 def test_out_of_fold_with_a_calibration(rng):

@@ -38,7 +38,7 @@ from polysift.estimators.fitted import (
     streamed_accuracy,
     with_callbacks,
 )
-from polysift.estimators.headline import ShowsHeadline
+from polysift.estimators.headline import HasHeldOut, ShowsHeadline
 from polysift.estimators.prediction_files import Predictor, check_predictions, write_predictions
 from polysift.features.feature_map import DEFAULT_MAX_LEVELS
 from polysift.runtime.parallel import Span, usable_jobs
@@ -76,7 +76,12 @@ iterations at most and tol = 5e-4. The degree, for which the paper has a search,
 
 
 class FPCClassifier(
-    ShowsHeadline, PolysiftEstimator, CallbackSupportMixin, ClassifierMixin, BaseEstimator
+    HasHeldOut,
+    ShowsHeadline,
+    PolysiftEstimator,
+    CallbackSupportMixin,
+    ClassifierMixin,
+    BaseEstimator,
 ):
     """Fast polynomial kernel classification (FPC).
 
@@ -521,7 +526,8 @@ class FPCClassifier(
             set_fitted_attributes(self, trained, job.spec.seed)
         else:
             self.__dict__.update(merged(self, trained, anew=before is None))
-            self.__dict__.pop("held_out_", None)  # of a fit before
+            for name in ("held_out_", "_unscored"):  # of a fit before
+                self.__dict__.pop(name, None)
         set_sums(self, sums)
         warn_about(self, trained.result, 3)
         return self

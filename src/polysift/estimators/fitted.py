@@ -66,6 +66,7 @@ OPTIONAL_ATTRIBUTES = (
     "threshold_report_",
     "selection_",
     "held_out_",
+    "_unscored",
     "partial_sums_",
 )
 """Fitted attributes that not every fit sets, so that those of an earlier one must go."""
@@ -109,6 +110,8 @@ def fitted_attributes(trained: Trained) -> dict[str, Any]:
         made["selection_"] = trained.selection
     if trained.held_out is not None:
         made["held_out_"] = trained.held_out
+    if trained.unscored is not None:
+        made["_unscored"] = trained.unscored
     if trained.calibration is not None:
         made["calibrator_"] = trained.calibration.calibrator.to_dict()
         made["calibration_report_"] = trained.calibration.report

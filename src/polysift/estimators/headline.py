@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from html import escape
 from typing import Any
 
@@ -171,6 +172,30 @@ def estimate_text(name: str, estimate: Estimate) -> str:
     """Return a figure with its interval as text."""
     shown = range_text(name, estimate)
     return value_text(name, estimate.value) + ("" if shown == "-" else f" ({shown})")
+
+
+class HasHeldOut:
+    """Base of estimators whose held-out figures may wait until somebody asks for them.
+
+    A fit sets the attribute ``held_out_``, or ``_unscored``, from which it is found. Copies and
+    files have the figures alone.
+    """
+
+    @cached_property
+    def held_out_(self) -> dict[str, Any]:
+        """The figures on rows that the model has not seen."""
+        unscored = vars(self).get("_unscored")
+        if unscored is None:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute 'held_out_'")
+        found: dict[str, Any] = unscored.later_facts()
+        vars(self).pop("_unscored", None)
+        return found
+
+    def __getstate__(self) -> dict[str, Any]:
+        if "_unscored" in vars(self):
+            self.held_out_  # noqa: B018 - found, and kept
+        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
+        return state
 
 
 class ShowsHeadline:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cached_property
 from importlib.metadata import version
 from numbers import Real
 from pathlib import Path
@@ -228,7 +229,8 @@ def _kind(model: Any) -> str:
 def _state(model: Any) -> dict[str, Any]:
     """Return parameters and fitted attributes; what else a model carries is not its own."""
     params = {name: _kept(model, name, v) for name, v in model.get_params(deep=False).items()}
-    attributes = {name: v for name, v in sorted(vars(model).items()) if _ATTRIBUTE.fullmatch(name)}
+    state = model.__getstate__()
+    attributes = {name: v for name, v in sorted(state.items()) if _ATTRIBUTE.fullmatch(name)}
     if "best_estimator_" in attributes:
         attributes["best_estimator_"] = _state(attributes["best_estimator_"])
     return {"params": params, "attributes": attributes}
@@ -322,7 +324,8 @@ def _built(kind: Any, state: Any) -> Any:
         raise ModelFileError(f"is of another version: {text}: update polysift.")
     for name in attributes:
         named = isinstance(name, str) and _ATTRIBUTE.fullmatch(name)
-        if not named or hasattr(cls, name):
+        own = getattr(cls, name, None)  # a property that is found once is an attribute, too
+        if not named or not (own is None or isinstance(own, cached_property)):
             raise ModelFileError(f"holds an attribute that no {kind} has, {name!r:.80}")
     check_attributes(kind, attributes)
     if "engine" in params:

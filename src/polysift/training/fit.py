@@ -38,7 +38,12 @@ from polysift.solvers.subsample import Subsample
 from polysift.training.calibration import Calibration, best_calibration
 from polysift.training.choice import MapChooser, auto_centers_of, enough_centers, sampled_rows
 from polysift.training.folds import Round, ScoredRows, scored_rows
-from polysift.training.held_out import leave_one_out_facts, out_of_fold_facts, unseen_rows
+from polysift.training.held_out import (
+    LeaveOneOutRows,
+    leave_one_out_rows,
+    out_of_fold_facts,
+    unseen_rows,
+)
 from polysift.training.job import Job
 from polysift.training.plan import execution_for, plan, shape_of
 from polysift.training.preparation import Prepared, as_table, prepare
@@ -84,6 +89,8 @@ class Trained:
         The decision thresholds, if there are any.
     held_out : dict or None
         The figures on rows that were not seen, as plain values, where they are known.
+    unscored : LeaveOneOutRows or None
+        What such figures are found from when they are asked for, if they were left for then.
     """
 
     feature_map: FeatureMap
@@ -97,6 +104,7 @@ class Trained:
     selection: dict[str, Any] | None = None
     thresholds: Thresholds | None = None
     held_out: dict[str, Any] | None = None
+    unscored: LeaveOneOutRows | None = None
 
 
 def train(
@@ -157,7 +165,7 @@ def train(
                     point=point,
                     callback=follow,
                 )
-                calibration = thresholds = held_out = None
+                calibration = thresholds = held_out = unscored = None
                 if folds is not None:
                     kinds = () if job.calibration is None else (job.calibration,)
                     own = scores, prepared.data.codes, prepared.weights
@@ -169,7 +177,9 @@ def train(
                 if folds is not None and folds.n_splits:
                     held_out = out_of_fold_facts(prepared, unseen_rows(known), result, *learned)
                 elif warm is None and point is None:
-                    held_out = leave_one_out_facts(prepared, feature_map, result, context, *learned)
+                    unscored = leave_one_out_rows(prepared, feature_map, result, *learned)
+                    if unscored is not None and not unscored.can_wait:
+                        held_out, unscored = unscored.facts(context), None
         except OutOfTime as late:
             raise TimeoutError(_too_late(source, job, late)) from None
         except WorkersLostError as lost:
@@ -192,6 +202,7 @@ def train(
         mapped.selection,
         thresholds,
         held_out,
+        unscored,
     )
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from polysift.data.labels import Encoding
-from polysift.engine.backend import FitContext
+from polysift.engine.backend import LOCAL, FitContext
 from polysift.engine.sums import SCALES, predicted_codes
 from polysift.features.feature_map import BlockFeatures, FeatureMap
 from polysift.features.sampled_rows import LabelledSample
 from polysift.losses import LOGISTIC, Loss
-from polysift.runtime.parallel import Span, block_spans
+from polysift.runtime.parallel import Span, block_spans, single_threaded_blas
+from polysift.runtime.progress import Monitor
 from polysift.runtime.types import FloatArray, IntArray
 from polysift.solvers.lbfgs import least_scale
 from polysift.solvers.leave_one_out import LeaveOneOut
@@ -56,21 +56,93 @@ rows changes: see ``benchmarks/held_out.py``."""
 BLOCK_ROWS = 256
 """Rows that are scored at a time."""
 
+MAX_KEPT_NUMBERS = 2**20
+"""The most numbers that a model keeps so that its leave-one-out figures can wait. They take as long
+as half of a small fit, and of most models that are made in a loop nobody asks for them."""
+
 
 def held_out_rows(total: float) -> float:
     """Return how many of rows of so much weight are scored without themselves, by their weight."""
     return min(total, max(MIN_ROWS, SHARE_OF_ROWS * total))
 
 
-def leave_one_out_facts(
+@dataclass(frozen=True)
+class LeaveOneOutRows:
+    """Sampled rows that are scored as if each had been left out, and all that this takes.
+
+    Attributes
+    ----------
+    sample : LabelledSample
+        The rows.
+    feature_map : FeatureMap
+        The feature map as rows of the training see it.
+    u : ndarray of shape (n, K)
+        The coefficients.
+    without : LeaveOneOut
+        How a row's own influence is taken out.
+    unit : float
+        The unit of the weights, as ``Encoding`` has it.
+    classes : ndarray
+        The classes.
+    rare : int
+        The rarest class.
+    calibration : Calibration or None
+        Whose calibrator makes probabilities of scores; else the loss may.
+    thresholds : Thresholds or None
+        The decision thresholds.
+    """
+
+    sample: LabelledSample
+    feature_map: FeatureMap
+    u: FloatArray
+    without: LeaveOneOut
+    unit: float
+    classes: Any
+    rare: int
+    calibration: Calibration | None = None
+    thresholds: Thresholds | None = None
+
+    @property
+    def can_wait(self) -> bool:
+        """Whether so little is kept that the figures may wait until they are asked for."""
+        kept = self.sample.rows.size + self.u.shape[0] * (self.u.shape[0] + self.u.shape[1])
+        return bool(kept <= MAX_KEPT_NUMBERS)
+
+    def facts(self, context: FitContext) -> dict[str, Any]:
+        """Return the figures, by the context's threads."""
+        seen, alone = _scores(self, context)
+        training = estimates(self._scored(seen), self.rare)
+        seen_values = {name: found.value for name, found in training.items()}
+        facts = _facts(LEAVE_ONE_OUT, self._scored(alone), self.classes, self.rare, seen_values)
+        for name, stored in facts["figures"].items():
+            correction = seen_values[name] - stored[0]
+            facts["figures"][name] = widened(name, Estimate(*stored), correction).to_list()
+        return facts
+
+    def later_facts(self) -> dict[str, Any]:
+        """Return the figures after the fit; they are the same."""
+        with single_threaded_blas():
+            return self.facts(FitContext(Monitor(), LOCAL))
+
+    def _scored(self, scores: FloatArray) -> RowScores:
+        """Return the rows with their scores, and probabilities where the model has them."""
+        p = _sigmoid(scores) if self.without.loss is LOGISTIC else None
+        if self.calibration is not None:
+            p = self.calibration.calibrator.probabilities(scores)
+        less = 0.0 if self.thresholds is None else self.thresholds.values
+        sample, n_classes = self.sample, len(self.classes)
+        predicted, own = predicted_codes(scores - less), sample.own_weights
+        return RowScores(sample.codes, predicted, scores, p, own, n_classes)
+
+
+def leave_one_out_rows(
     prepared: Prepared,
     feature_map: FeatureMap,
     result: Result,
-    context: FitContext,
     calibration: Calibration | None = None,
     thresholds: Thresholds | None = None,
-) -> dict[str, Any] | None:
-    """Return the figures of sampled rows, each scored without itself; None if nothing is known.
+) -> LeaveOneOutRows | None:
+    """Return the rows that are scored without themselves; None if nothing is known of them.
 
     Parameters
     ----------
@@ -80,38 +152,20 @@ def leave_one_out_facts(
         The feature map as rows of the training see it.
     result : Result
         The coefficients, and how a row's own influence is taken out.
-    context : FitContext
-        Threads.
     calibration : Calibration, optional
         Whose calibrator makes probabilities of scores; else the loss may.
     thresholds : Thresholds, optional
         The decision thresholds.
     """
-    sample, encoding = prepared.sample, prepared.data.encoding
-    if sample is None or result.leave_one_out is None or encoding is None:
+    sample, encoding, without = prepared.sample, prepared.data.encoding, result.leave_one_out
+    if sample is None or without is None or encoding is None:
         return None
     sample = sample.first(held_out_rows(float(prepared.counts.sum())))
     if not sample.total:
         return None
-    seen, alone = _scores(sample, feature_map, result.u, result.leave_one_out, context, encoding)
-    loss = result.leave_one_out.loss
-
-    def scored(scores: FloatArray) -> RowScores:
-        p = _sigmoid(scores) if loss is LOGISTIC else None
-        if calibration is not None:
-            p = calibration.calibrator.probabilities(scores)
-        predicted = predicted_codes(scores - (0.0 if thresholds is None else thresholds.values))
-        own, n_classes = sample.own_weights, len(prepared.classes)
-        return RowScores(sample.codes, predicted, scores, p, own, n_classes)
-
-    rows = scored(alone)
-    training = estimates(scored(seen), rarest_class(prepared.counts))
-    seen_values = {name: found.value for name, found in training.items()}
-    facts = _facts(LEAVE_ONE_OUT, rows, prepared, seen_values)
-    for name, stored in facts["figures"].items():
-        correction = seen_values[name] - stored[0]
-        facts["figures"][name] = widened(name, Estimate(*stored), correction).to_list()
-    return facts
+    classes, rare = prepared.classes, rarest_class(prepared.counts)
+    known = sample, feature_map, result.u, without, encoding.unit, classes, rare
+    return LeaveOneOutRows(*known, calibration, thresholds)
 
 
 def widened(name: str, found: Estimate, correction: float) -> Estimate:
@@ -186,15 +240,15 @@ def out_of_fold_facts(
     errors = result.history["training_error"]
     known = len(errors) > 0 and np.isfinite(errors[-1])
     training = {"accuracy": float(1.0 - errors[-1])} if known else {}
-    return _facts(OUT_OF_FOLD, rows, prepared, training)
+    return _facts(OUT_OF_FOLD, rows, prepared.classes, rarest_class(prepared.counts), training)
 
 
 def _facts(
-    method: str, rows: RowScores, prepared: Prepared, training: dict[str, float]
+    method: str, rows: RowScores, classes: Any, rare: int, training: dict[str, float]
 ) -> dict[str, Any]:
     """Return figures as plain values and arrays."""
     count = int(np.count_nonzero(rows.counts()))
-    found = evaluation_of(rows, prepared.classes, count, rarest_class(prepared.counts))
+    found = evaluation_of(rows, classes, count, rare)
     return {"method": method, "training": training, **found.stored()}
 
 
@@ -204,16 +258,10 @@ def _sigmoid(scores: FloatArray) -> FloatArray:
     return SigmoidCalibrator(np.ones(K), np.zeros(K)).probabilities(scores)
 
 
-def _scores(
-    sample: LabelledSample,
-    feature_map: FeatureMap,
-    u: FloatArray,
-    without: LeaveOneOut,
-    context: FitContext,
-    encoding: Encoding,
-) -> tuple[FloatArray, FloatArray]:
+def _scores(asked: LeaveOneOutRows, context: FitContext) -> tuple[FloatArray, FloatArray]:
     """Return the scores of sampled rows by the model, and those without themselves."""
-    features, units = BlockFeatures(feature_map, float), _units(sample, encoding)
+    sample, without, u = asked.sample, asked.without, asked.u
+    features, units = BlockFeatures(asked.feature_map, float), _units(sample, asked.unit)
     classes = np.array([1]) if u.shape[1] == 1 else np.arange(u.shape[1])
     y = np.where(sample.codes[:, None] == classes, 1.0, -1.0)
 
@@ -223,7 +271,7 @@ def _scores(
         return A @ u, without.margins(A, y[rows], units[rows])
 
     spans = list(block_spans((0, len(y)), BLOCK_ROWS))
-    scored = context.pool.map(score, spans, work=len(y) * feature_map.n_centers)
+    scored = context.pool.map(score, spans, work=len(y) * len(u))
     parts = zip((hi - lo for lo, hi in spans), scored, strict=True)
     blocks = list(context.monitor.watch(LEAVE_ONE_OUT, len(y), parts))
     seen, margins = (np.concatenate(part) for part in zip(*blocks, strict=True))
@@ -241,13 +289,13 @@ def _scales(margins: FloatArray, weights: FloatArray | None, loss: Loss) -> Floa
     return np.array([least_scale(column)[0] for column in np.array(slopes).T])
 
 
-def _units(sample: LabelledSample, encoding: Encoding) -> FloatArray:
+def _units(sample: LabelledSample, unit: float) -> FloatArray:
     """Return the weight in the fit that is left out of each row.
 
     A multiplicity is so many equal rows, of which one is left out.
     """
     if sample.weights is None:
         return np.ones(len(sample.codes))
-    if encoding.unit != 1.0 or sample.own_weights is None:
+    if unit != 1.0 or sample.own_weights is None:
         return sample.weights
     return sample.weights / np.where(sample.own_weights > 0, sample.own_weights, 1.0)
