@@ -14,11 +14,13 @@ Usage: python benchmarks/raw_tables.py [--splits 3] [--only loans,flights]
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import warnings
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -65,42 +67,56 @@ def measure(model, frame: pd.DataFrame, y: np.ndarray, train, test) -> tuple[flo
     return 100 * float(np.mean(right)), perf_counter() - began
 
 
-def compare(path: Path, splits: int) -> list[str]:
+def compare(whole: pd.DataFrame, seed: int) -> dict[str, Any]:
+    """Return what a split measures of the raw table, and of the encoded one."""
+    frame = whole.iloc[np.random.default_rng(seed).permutation(len(whole))[:ROWS]].copy()
+    y = frame.pop("target").astype(str).to_numpy()
+    train, test = np.split(np.arange(len(y)), [3 * len(y) // 4])
+    raw = FPCClassifier(random_state=0)
+    ours = measure(raw, frame, y, train, test)
+    dates = [name for name, kind in zip(frame, raw.column_kinds_, strict=True) if kind == "date"]
+    encoded = measure(pipeline(frame.iloc[train], dates), frame, y, train, test)
+    return {"shape": frame.shape, "raw": ours, "encoded": encoded}
+
+
+def line(name: str, splits: list[dict[str, Any]]) -> str:
     """Return the line of a table."""
-    whole = pd.read_parquet(path)
-    found = []
-    for seed in range(splits):
-        frame = whole.iloc[np.random.default_rng(seed).permutation(len(whole))[:ROWS]].copy()
-        y = frame.pop("target").astype(str).to_numpy()
-        train, test = np.split(np.arange(len(y)), [3 * len(y) // 4])
-        raw = FPCClassifier(random_state=0)
-        ours = measure(raw, frame, y, train, test)
-        dates = [
-            name for name, kind in zip(frame, raw.column_kinds_, strict=True) if kind == "date"
-        ]
-        encoded = measure(pipeline(frame.iloc[train], dates), frame, y, train, test)
-        found.append([ours, encoded])
-    mean, deviation = np.mean(found, axis=0), np.std(found, axis=0)
-    cells = [f"{a:.2f} ± {b:.2f}" for a, b in zip(mean[:, 0], deviation[:, 0], strict=True)]
-    times = [f"{seconds:.2f}" for seconds in mean[:, 1]]
-    return [path.stem, f"{len(y):,} x {frame.shape[1]}", *cells, *times]
+    rows, columns = splits[0]["shape"]
+    found = np.array([[split["raw"], split["encoded"]] for split in splits])  # split, way, figure
+    raw, encoded = found[:, 0, 0], found[:, 1, 0]
+    gain, deviation = raw - encoded, (raw - encoded).std(ddof=min(1, len(raw) - 1))
+    cells = [name, f"{rows:,} x {columns}", str(len(splits))]
+    cells += [f"{values.mean():.2f} ± {values.std():.2f}" for values in (raw, encoded)]
+    cells.append(f"{gain.mean():+.2f} ± {deviation / np.sqrt(len(raw)):.2f}")
+    cells += [f"{seconds:.2f}" for seconds in found[:, :, 1].mean(axis=0)]
+    return f"| {' | '.join(cells)} |"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--only", default="", help="tables, by commas; else all")
+    parser.add_argument("--results", type=Path, help="a JSON file that keeps what was measured")
     options = parser.parse_args()
     if "POLYSIFT_DATA" not in os.environ:
         sys.exit("Set POLYSIFT_DATA to the folder of the data sets (tables/loans.parquet, ...).")
     warnings.simplefilter("ignore")  # rho is at its floor
     folder = Path(os.environ["POLYSIFT_DATA"]) / "tables"
     wanted = options.only.split(",") if options.only else None
-    heads = ["table", "rows x columns", "raw (%)", "encoded (%)", "raw (s)", "encoded (s)"]
-    print(f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}")
+    results: dict[str, list[dict[str, Any]]] = {}
+    if options.results is not None and options.results.exists():
+        results = json.loads(options.results.read_text())
+    heads = ["table", "rows x columns", "splits", "raw (%)", "encoded (%)", "raw - encoded"]
+    print(f"| {' | '.join([*heads, 'raw (s)', 'encoded (s)'])} |\n|{'---|' * (len(heads) + 2)}")
     for path in sorted(folder.glob("*.parquet")):
-        if wanted is None or path.stem in wanted:
-            print(f"| {' | '.join(compare(path, options.splits))} |", flush=True)
+        if wanted is not None and path.stem not in wanted:
+            continue
+        whole, splits = pd.read_parquet(path), results.setdefault(path.stem, [])
+        for seed in range(len(splits), options.splits):
+            splits.append(compare(whole, seed))
+            if options.results is not None:
+                options.results.write_text(json.dumps(results))
+        print(line(path.stem, splits), flush=True)
 
 
 if __name__ == "__main__":

@@ -3,13 +3,15 @@
 ``--rows`` x 20: seconds of a plain fit and of a search, their ratio, scores on rows held out. With
 ``--rivals`` also the best score over time of scikit-learn's HalvingRandomSearchCV over the same
 space and of Optuna with LightGBM, where they are installed, for as many seconds; ``--picture``
-draws it. ``--ends N`` ends a search N times by a time limit and N times by Ctrl-C, at random
-moments of its first ``--within`` seconds, and ``--kills N`` ends ``polysift tune`` by SIGTERM and
-SIGKILL; both say what was left. ``--data [TABLE ...]`` compares plain and tuned on all tables of
-``POLYSIFT_DATA`` or on some, three splits each, and goes on with what is in ``--out``.
+draws it. ``--limits`` says how these time limits are kept at each number of rows. ``--ends N``
+ends a search of ``--end-rows`` N times by a time limit and N times by Ctrl-C, at random moments of
+its first ``--within`` seconds, and ``--kills N`` ends ``polysift tune`` by SIGTERM and SIGKILL, at
+random moments of a whole run; both say what was left. ``--data [TABLE ...]`` compares plain and
+tuned on all tables of ``POLYSIFT_DATA`` or on some, three splits each, and goes on with what is in
+``--out``.
 
 Usage: python benchmarks/search.py [--rows 20000 100000 --rivals] [--picture search.png]
-       [--ends 20] [--kills 20] [--data magic --out docs/results/search]
+       [--limits 2 5 10] [--ends 20] [--kills 20] [--data magic --out docs/results/search]
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
@@ -62,13 +64,19 @@ def timed(model, X, y) -> float:
     return perf_counter() - began
 
 
+def timed_twice(model, X, y) -> tuple[float, float]:
+    """Return the seconds of a fit, and those of all processors, which other work disturbs less."""
+    began = process_time()
+    return timed(model, X, y), process_time() - began
+
+
 def price(rows: int, rivals: bool) -> tuple[str, dict[str, Curve]]:
     """Return a line on a plain fit and a search, and the scores over time."""
     X, y = problem(rows)
     X_test, y_test = problem(TEST_ROWS, seed=1)
     plain = FPCClassifier(random_state=0)
     search = FPCClassifierCV(random_state=0)
-    seconds = timed(plain, X, y), timed(search, X, y)
+    seconds, processor = zip(*(timed_twice(model, X, y) for model in (plain, search)), strict=True)
     scores = plain.score(X_test, y_test), search.score(X_test, y_test)
     points = [tuple(point) for point in search.scores_over_time_.tolist()]
     curves = {"polysift": [*points, (seconds[1], float(search.best_score_))]}
@@ -79,7 +87,9 @@ def price(rows: int, rivals: bool) -> tuple[str, dict[str, Curve]]:
         }
     line = (
         f"{rows:,} x 20: plain {seconds[0]:.1f} s, search {seconds[1]:.1f} s, ratio "
-        f"{seconds[1] / seconds[0]:.2f}; test accuracy {scores[0]:.4f} and {scores[1]:.4f}; "
+        f"{seconds[1] / seconds[0]:.2f} (of all processors {processor[0]:.1f} s, "
+        f"{processor[1]:.1f} s, {processor[1] / processor[0]:.2f}); test accuracy "
+        f"{scores[0]:.4f} and {scores[1]:.4f}; "
         f"first score after {search.scores_over_time_[0, 0]:.1f} s"
     )
     for name, curve in curves.items():
@@ -191,34 +201,66 @@ def loads_and_predicts(search: FPCClassifierCV, X: np.ndarray) -> bool:
     return bool(same.all())
 
 
-def kills(rows: int, count: int, within: float) -> Iterator[str]:
-    """Kill ``polysift tune`` at random moments; yield a line on each signal."""
+def kills(rows: int, count: int) -> Iterator[str]:
+    """Kill ``polysift tune`` at random moments of its run; yield a line on each signal."""
     X, y = problem(rows)
     rng = np.random.default_rng(1)
     with tempfile.TemporaryDirectory() as folder:
         table, model = Path(folder) / "rows.npz", Path(folder) / "model.polysift"
         np.savez(table, X=X, y=y)
-        command = [sys.executable, "-m", "polysift", "tune", str(table), "-o", str(model), "-q"]
+        command = [sys.executable, "-m", "polysift", "tune", str(table), "-o", str(model), "--json"]
+        began = perf_counter()
+        with tuning(command) as process:
+            process.stderr.readline()
+            first = perf_counter() - began
+        whole = perf_counter() - began
+        yield (
+            f"polysift tune of {rows:,} rows takes {whole:.1f} s with the start of Python; its "
+            f"first model is there after {first:.1f} s, of which the rows were read at the end"
+        )
         for sent in (signal.SIGTERM, signal.SIGKILL):
-            loaded, done, none = 0, 0, []
-            for moment in rng.uniform(0.5, within, count):
+            loaded, done, few, none = 0, 0, 0, []
+            for moment in rng.uniform(0, whole, count):
                 model.unlink(missing_ok=True)
-                with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+                with tuning(command) as process:
                     try:
                         process.wait(moment)
                     except subprocess.TimeoutExpired:
                         process.send_signal(sent)
+                    process.communicate()
                 done += process.returncode == 0
                 if model.exists():
-                    loaded += len(polysift.load(model).predict(X[:1000])) == 1000
+                    found = polysift.load(model)
+                    loaded += len(found.predict(X[:1000])) == 1000
+                    few += found.n_refit_rows_ <= 2000
                 else:
                     none.append(moment)
-            first = f" (the last at {max(none):.1f} s)" if none else ""
+            when = f" ({', '.join(f'{moment:.1f}' for moment in sorted(none))} s)" if none else ""
             yield (
-                f"{sent.name} to polysift tune at {count} moments within {within:g} s of its "
-                f"start, {rows:,} rows: {loaded} models that load and predict, {len(none)} times "
-                f"there was none yet{first}; {done} were done before"
+                f"{sent.name} at {count} moments of that: {loaded} models that load and predict, "
+                f"{few} of them of 2,000 rows; {len(none)} times there was none yet{when}; "
+                f"{done} were done before"
             )
+
+
+def tuning(command: list[str]) -> subprocess.Popen[str]:
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command, text=True, **pipes)
+
+
+def limits(rows: int, seconds: Sequence[float]) -> Iterator[str]:
+    """Yield a line on how each time limit was kept, the refit included."""
+    X, y = problem(rows)
+    X_test, y_test = problem(TEST_ROWS, seed=1)
+    for limit in seconds:
+        search = FPCClassifierCV(random_state=0, time_limit=limit)
+        taken = timed(search, X, y)
+        verdict = "kept" if taken <= limit + max(2.0, 0.2 * limit) else "MISSED"
+        yield (
+            f"{rows:,} rows, time limit {limit:g} s: {taken:.1f} s, {verdict}; {search.status_}, "
+            f"model of {search.n_refit_rows_:,} rows, test accuracy "
+            f"{search.score(X_test, y_test):.4f}"
+        )
 
 
 def compared(table: str, path: Path, folder: Path) -> str:
@@ -277,23 +319,29 @@ def main() -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=[])
     parser.add_argument("--rivals", action="store_true")
     parser.add_argument("--picture")
+    parser.add_argument("--limits", type=float, nargs="*", default=[])
     parser.add_argument("--ends", type=int, default=0)
     parser.add_argument("--kills", type=int, default=0)
+    parser.add_argument("--end-rows", type=int, default=END_ROWS)
     parser.add_argument("--within", type=float, default=20.0)
     parser.add_argument("--data", nargs="*", metavar="TABLE")
     parser.add_argument("--out", type=Path, default=Path("search"))
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # searches that are ended warn
     curves = {}
-    for rows in options.rows:
+    if options.limits:
+        for rows in options.rows:
+            for line in limits(rows, options.limits):
+                print(line, flush=True)
+    for rows in [] if options.limits else options.rows:
         line, curves[f"{rows:,} rows"] = price(rows, options.rivals)
         print(line, flush=True)
     if options.picture:
         draw(curves, options.picture)
-    for what, count in ((ends, options.ends), (kills, options.kills)):
-        if count:
-            for line in what(END_ROWS, count, options.within):
-                print(line, flush=True)
+    for line in ends(options.end_rows, options.ends, options.within) if options.ends else ():
+        print(line, flush=True)
+    for line in kills(options.end_rows, options.kills) if options.kills else ():
+        print(line, flush=True)
     for table, path in sorted(table_files().items(), key=lambda item: item[1].stat().st_size):
         if options.data is not None and (not options.data or table in options.data):
             print(compared(table, path, options.out), flush=True)

@@ -112,7 +112,7 @@ def _polynomial(X: np.ndarray, n: int, A: np.ndarray) -> Work:
     power = import_module("polysift.engine.compiled_features").raise_to_power
     none, nowhere = np.empty(0), np.empty((rows, 0), np.int64)
     tile = loops.tile_rows(n, X.itemsize)
-    rest = (none.astype(X.dtype), none, none, none, none, 1.0, 1.0, none)
+    rest = (none.astype(X.dtype), none), (none, none, none), (1.0, 1.0, none)
 
     def work() -> None:
         for lo in range(0, len(X), rows):

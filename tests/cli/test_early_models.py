@@ -20,6 +20,7 @@ import polysift  # noqa: E402
 from clocks import GUARD  # noqa: E402
 from polysift.cli.app import app  # noqa: E402
 from polysift.cli.console import _interrupt  # noqa: E402
+from polysift.selection import last_resort  # noqa: E402
 from polysift.selection.race import Race  # noqa: E402
 from problems import noisy_problem  # noqa: E402
 from searching import at_call  # noqa: E402
@@ -59,6 +60,30 @@ def test_a_signal_leaves_the_best_model_so_far(rows, sent):
     model = polysift.load("model.polysift")
     assert model.status_ == "interrupted"
     assert len(model.predict(rows)) == len(rows)
+
+
+def test_a_model_is_there_as_soon_as_rows_are_read(rows):
+    command = [sys.executable, "-m", "polysift", *split(TUNE)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        first = process.stderr.readline()
+        process.kill()
+    assert "a first model, of 2,000 rows, is in model.polysift" in first
+    model = polysift.load("model.polysift")
+    assert model.n_refit_rows_ == 2000
+    assert len(model.predict(rows)) == len(rows)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_the_first_model_may_fail(monkeypatch, error):
+    """An interrupt leaves another one; what few rows lack is left to all rows."""
+
+    def act():
+        raise error
+
+    at_call(monkeypatch, last_resort, "few_rows", 1, act)
+    run(TUNE, 130 if error is KeyboardInterrupt else 0)
+    few = polysift.load("model.polysift").n_refit_rows_ == 2000
+    assert few == (error is KeyboardInterrupt)
 
 
 def interrupted_at(monkeypatch, number, what=KeyboardInterrupt):

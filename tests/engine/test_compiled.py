@@ -76,7 +76,11 @@ def assert_alike(found, expected, dtype):
     [
         (1, 1, 1, 1),  # one of each
         (1000, 1, 1, 3),
-        (33, 2, 55, 9),  # a tile and one row
+        (33, 2, 55, 9),
+        (257, 3, 64, 6),  # rows in the lanes: a tile and one row, and the most centers
+        (5003, 5, 13, 4),
+        (700, 8, 65, 6),  # centers in the lanes, of the fewest
+        (33, 2, 65, 12),  # a tile and one row
         (5003, 8, 101, 6),  # nothing divides
         (3001, 17, 40, 3),  # just beyond what is unrolled
         (700, 60, 300, 2),
@@ -301,13 +305,14 @@ def test_rows_without_weight_may_be_anything():
 
 
 @pytest.mark.parametrize(
-    ("make", "d", "degree"), [(example, 8, 6), (example, 60, 2), (spline_problem, 7, 3)]
+    ("make", "d", "n", "degree"),
+    [(example, 8, 40, 6), (example, 8, 70, 6), (example, 60, 40, 2), (spline_problem, 7, 40, 3)],
 )
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.usefixtures("threaded")
-def test_same_bits_with_kept_features_threads_and_workers(make, d, degree, dtype):
-    data, feature_map = make(9000, d, 40, degree, dtype)
-    u, problems = np.full((40, 1), 1e-3), [Problem(40, AdmmUpdate(0.1, 1.7))]
+def test_same_bits_with_kept_features_threads_and_workers(make, d, n, degree, dtype):
+    data, feature_map = make(9000, d, n, degree, dtype)
+    u, problems = np.full((n, 1), 1e-3), [Problem(n, AdmmUpdate(0.1, 1.7))]
     first = engines(data, feature_map)[1]
     expected, product = swept(first, problems, u), first.product(problems, u)
     pieces = PartitionedSource(Shaky(), data.source, cut_into_partitions(data.source.shards(), 1))
@@ -418,21 +423,21 @@ from problems import paper_classifier
 from solving import problem as example
 from solving import spline_problem
 admm = AdmmUpdate(0.1, 1.7)
-for make, d in ((example, 3), (example, 20), (spline_problem, 5)):
-    data, feature_map = make(2051, d, 7, 3, np.float32)
-    u = np.full((7, 1), 1e-2)
+for make, d, n in ((example, 3, 7), (example, 3, 70), (example, 20, 7), (spline_problem, 5, 7)):
+    data, feature_map = make(2051, d, n, 6, np.float32)
+    u = np.full((n, 1), 1e-3)
     for kept in (False, True):
         execution = Execution(compiled=True, keep_features=kept)
         engine = LocalEngine(data, feature_map, Pool(1), execution)
         engine.begin(1)
         engine.gram()
         for update in (admm, NewtonUpdate(((0.5, 0.5),))):
-            problem = Problem(7, update)
+            problem = Problem(n, update)
             for _ in range(2):
                 engine.sweep([problem], u)
         engine.product([problem], u)
         engine.begin(2)
-        engine.sweep([Problem(7, admm), Problem(5, admm)], np.hstack([u, u]))
+        engine.sweep([Problem(n, admm), Problem(5, admm)], np.hstack([u, u]))
 """
     run = subprocess.run(
         [sys.executable, "-c", code],

@@ -132,7 +132,9 @@ def test_text_in_a_list_is_a_category():
 def test_cells_that_are_no_values():
     rows = X.astype(object)
     rows[3, 1] = {"a": 1}
-    with pytest.raises(TypeError, match="of type dict is no value of a table"):
+    with pytest.raises(
+        TypeError, match="column 1 holds .* of type dict in row 3 .*A cell must be a number"
+    ):
         paper_classifier().fit(rows, Y)
 
 

@@ -85,7 +85,7 @@ def test_the_papers_formula_breaks_where_ours_does_not():
 
 @pytest.mark.parametrize("splits", [2, pytest.param(5, marks=pytest.mark.slow)])
 def test_banknotes_are_told_apart_by_a_tuned_classifier(splits):
-    """The paper prints 99.91; its own protocol gives 98.02 here (benchmarks/tuning.py)."""
+    """The paper prints 99.91."""
     X, y = load_real("banknote")
     accuracy = []
     for seed in range(splits):

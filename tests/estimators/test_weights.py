@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -12,7 +13,7 @@ from sklearn.metrics import roc_auc_score
 
 from clusters import Shaky
 from oracles import kernel, lemma_1
-from polysift import FeatureOverflowError, FPCClassifierCV, open_data
+from polysift import FeatureOverflowError, FPCClassifier, FPCClassifierCV, open_data
 from polysift.cluster.backend import ClusterBackend
 from polysift.datasets import make_bayes_curve
 from problems import noisy_problem, paper_classifier
@@ -218,3 +219,39 @@ def test_weights_that_sum_beyond_float64_are_refused_by_name(rows):
     faint = np.where(y > 0, 1e-30, 1.0)
     with pytest.raises(ValueError, match=r"cannot balance class 1: .* is 1\.\d+e-30 of the whole"):
         fitted(MODELS["balanced"], X, y, faint)
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"calibration": "sigmoid", "solver": "paper"},
+        {"calibration": "isotonic"},
+        {"calibration": "sigmoid", "threshold": "balanced"},
+        {"calibration": "sigmoid", "max_levels": 4},
+    ],
+    ids=["paper", "isotonic", "threshold", "encoded"],
+)
+def test_a_table_of_frequencies_is_the_table_of_its_rows(params):
+    """Rows that repeat so often that none is held out of the training for a calibration."""
+    rng = np.random.default_rng(0)
+    cells = pd.DataFrame(
+        {
+            "job": np.repeat(["clerk", "nurse", "driver", "cook", "guard", "smith"], 8),
+            "age": np.tile(np.repeat([20, 30, 40, 50], 2), 6),
+        }
+    )
+    y = np.tile(["no", "yes"], 24)
+    share = 1 / (1 + np.exp(-rng.normal(size=24)))
+    counts = rng.binomial(40, np.stack([1 - share, share], 1)).reshape(-1)
+    model = FPCClassifier(random_state=0, **params)
+    weighted = fitted(model, cells, y, counts)
+    rows = rng.permutation(np.arange(48).repeat(counts))
+    repeated = fitted(model, cells.iloc[rows], y[rows], None)
+    np.testing.assert_allclose(
+        weighted.predict_proba(cells), repeated.predict_proba(cells), rtol=1e-5, atol=1e-6
+    )
+    assert (weighted.predict(cells) == repeated.predict(cells)).all()
+    if weighted.calibration_report_ is not None:
+        for name in ("brier_score", "log_loss"):
+            expected = pytest.approx(repeated.calibration_report_[name], rel=1e-5)
+            assert weighted.calibration_report_[name] == expected

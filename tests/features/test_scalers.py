@@ -20,7 +20,7 @@ from polysift.features.scalers import (
     scaler_from_dict,
 )
 from polysift.features.statistics import (
-    SKETCH_SIZE,
+    MAX_SKETCH_SIZE,
     ColumnStatistics,
     column_statistics,
     quantile_sketch,
@@ -148,7 +148,7 @@ def test_quantile_follows_the_distribution(rng):
 def test_sketch_error_is_as_documented(rng):
     x = np.sort(rng.lognormal(0, 2, 400_000))
     sketch = sketch_of(rng.permutation(x)[:, None], parts=64)
-    assert len(sketch.values[0]) <= SKETCH_SIZE
+    assert len(sketch.values[0]) <= MAX_SKETCH_SIZE
     assert sketch.values[0][0] == x[0] and sketch.values[0][-1] == x[-1]
     assert np.isclose(sketch.weights[0].sum(), len(x))
     middle = np.cumsum(sketch.weights[0]) - sketch.weights[0] / 2

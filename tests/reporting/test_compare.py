@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from polysift import compare, open_data
 from polysift.datasets import make_bayes_curve
+from polysift.reporting.compare import _checked
 from polysift.reporting.comparison_result import Comparison, ModelResult
 from polysift.training.metrics import Influence
 from problems import optional
@@ -35,6 +37,19 @@ def test_the_verdict_says_when_another_model_is_better():
     assert "2.0 times as long" in text
     assert "simpler: take it" in made(0.9, 0.899, 1e-3, "logistic").verdict
     assert "simpler" not in made(0.9, 0.8, 1e-4, "logistic").verdict
+
+
+def test_the_verdict_is_on_the_tuned_fit_where_that_is_better():
+    two = made(0.8, 0.9, 1e-4, "tuned")
+    assert two.verdict == "There is no other model to compare with."
+    plain, tuned = two.models
+    third = replace(made(0.8, 0.85, 1e-4).models[1], title="the third")
+    text = replace(two, models=(plain, tuned, third)).verdict
+    assert text.startswith(f"{tuned.title} is the better choice here")
+
+
+def test_all_that_are_installed_are_compared_where_nothing_is_said():
+    assert {"polysift", "tuned", "logistic", "hist_gb"} <= set(_checked(None))
 
 
 def test_a_difference_is_that_of_the_same_rows():

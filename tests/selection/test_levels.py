@@ -371,3 +371,36 @@ def test_the_forecast_of_a_search():
 @pytest.mark.parametrize(("rows", "centers", "count"), [(10_000, 400, 2), (10**6, 1414, 1)])
 def test_how_many_variants_see_all_rows_depends_on_the_sizes(rows, centers, count):
     assert costs.final_variants(rows, centers) == count
+
+
+@pytest.mark.usefixtures("small_levels")
+def test_work_on_all_rows_is_limited_unless_it_is_asked_for(monkeypatch):
+    X, y = problem(2500, 4)
+    search = FPCClassifierCV(cv=3, n_centers=20, random_state=0)
+    extra = costs.stage_operations(2500, 20, 1, 3, [7]) - 2500 * 20**2
+    monkeypatch.setattr(costs, "MAX_EXTRA_OPERATIONS", 1.5 * extra)
+    results = clone(search).fit(X, y).cv_results_
+    (best,) = np.flatnonzero(results["status"] == "finished")
+    assert results["automatic"][best] and results["params"][best]["rho"] == "auto"
+    results = clone(search).set_params(effort="high").fit(X, y).cv_results_
+    assert (results["status"] == "finished").sum() > 1
+    monkeypatch.setattr(costs, "MAX_EXTRA_OPERATIONS", 0)
+    short = clone(search).fit(X, y)
+    assert not (short.cv_results_["status"] == "finished").any()
+    assert short.status_ == "finished" and short.n_refit_rows_ == 2500
+    assert short.status_message_.startswith("All candidates were compared, on ")
+
+
+def test_without_samples_rivals_are_limited_from_the_last_on(monkeypatch, tmp_path):
+    X, y = problem(500, 4)
+    search = FPCClassifierCV(cv=3, n_centers=20, random_state=0)
+    every = clone(search).fit(X, y)
+    one = costs.stage_operations(500, 20, 1, 3, [7, 7, 7])
+    monkeypatch.setattr(costs, "MAX_EXTRA_OPERATIONS", 3 * one)
+    some = clone(search).set_params(checkpoint=tmp_path).fit(X, y)
+    assert len(every.cv_results_["params"]) > len(some.cv_results_["params"]) == 9
+    same_results(some, clone(search).set_params(checkpoint=tmp_path).fit(X, y))
+    monkeypatch.setattr(costs, "MAX_EXTRA_OPERATIONS", 0)
+    least = clone(search).fit(X, y)
+    assert list(least.cv_results_["status"]) == ["finished", "not run", "not run"]
+    assert least.best_params_["rho"] == "auto"

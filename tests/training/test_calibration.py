@@ -334,3 +334,10 @@ def test_reliability_bins(rng):
     np.testing.assert_allclose(bins["predicted"], [0.2, 0.9])
     np.testing.assert_allclose(bins["observed"], [codes[:700].mean(), codes[700:].mean()])
     np.testing.assert_array_equal(bins["weight"], [700, 300])
+
+
+def test_scores_that_rounding_tells_apart_are_equal():
+    scores = np.array([0.3, 0.3 + 1e-16, 0.3 - 1e-16, 0.7, 0.7 + 1e-15, 0.3])[:, np.newaxis]
+    codes = np.array([0, 1, 0, 1, 0, 0])
+    found = learn_calibrator("isotonic", scores, codes, 2).probabilities(scores)[:, 1]
+    np.testing.assert_allclose(found, [0.25, 0.25, 0.25, 0.5, 0.5, 0.25], rtol=1e-12)

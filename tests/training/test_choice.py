@@ -304,7 +304,8 @@ class TestWithTheRest:
         assert model.gram_ == "sampled" and model.rho_ > 0
 
     def test_a_plan_needs_no_choice(self, curved):
-        assert FPCClassifier().plan(*curved, show=False).centers <= auto_centers(len(curved[0]))
+        rows = len(curved[0])
+        assert FPCClassifier().plan(*curved, show=False).centers <= auto_centers(rows, rows)
 
     def test_saved_and_loaded(self, curved, tmp_path):
         model = fitted(*curved, n_centers=50)
@@ -343,9 +344,13 @@ def test_records_that_no_choice_makes_are_refused(curved, tmp_path, name):
 
 class TestSizes:
     def test_centers_grow_with_the_rows(self):
-        counts = [auto_centers(rows) for rows in (1, 2, 7, 100, 1e4, 1e6, 1e9)]
-        assert counts[:4] == [1, 1, 1, 25]
+        counts = [auto_centers(rows, rows) for rows in (1, 2, 7, 100, 2000, 4000, 1e4, 1e6, 1e9)]
+        assert counts[:6] == [1, 1, 3, 50, choice.MIN_AUTO_CENTERS, 1000]
         assert max(counts) <= choice.MAX_AUTO_CENTERS and min(counts[-2:]) >= 1000
+
+    def test_rows_that_repeat_count_once_for_small_data(self):
+        assert auto_centers(1000, 600) == 300
+        assert auto_centers(1000, 10) == 250  # as many as before: the scheme takes distinct rows
 
     def test_samples(self):
         assert sampled_rows(500, 10, 100) == 500

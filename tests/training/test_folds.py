@@ -17,7 +17,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from polysift.training.folds import Round, make_rounds, stratified_folds
+from polysift.training.folds import Round, make_rounds, scored_rows, stratified_folds
 
 M = 60
 CODES = (np.arange(M) % 3 == 0).astype(np.int8)
@@ -265,22 +265,37 @@ def test_folds_depend_on_the_content_of_rows():
     np.testing.assert_array_equal(repeated, weighted.repeat(weights))
 
 
-def test_few_distinct_rows_are_in_every_fold():
-    codes, hashes = CODES.repeat(12), (np.arange(12 * M) % 3).astype(np.uint64)
-    weights = np.where(hashes == 1, 2.0, 1.0)
-    for w in (None, weights):
-        made = stratified_folds(codes, w, hashes, 5).fold_parts
-        for code in (0, 1):
-            for distinct in range(3):
-                rows = (codes == code) & (hashes == distinct)
-                counts = np.bincount(made[rows], minlength=5)
-                assert counts.max() - counts.min() <= 1
-    order = np.random.default_rng(1).permutation(len(codes))
-    other = stratified_folds(codes[order], weights[order], hashes[order], 5).fold_parts
-    keys = codes + 2 * hashes.astype(int)
-    np.testing.assert_array_equal(
-        np.histogram2d(keys[order], other, (6, 5))[0], np.histogram2d(keys, made, (6, 5))[0]
-    )
+def test_of_few_distinct_rows_none_is_held_out():
+    """Folds share the weight of each, whether it is repeated or weighted."""
+    codes = np.repeat([0, 1], 3)
+    hashes = np.tile(np.arange(3), 2).astype(np.uint64)
+    weights = np.array([3, 20, 0, 7, 11, 5])
+    scores = np.arange(6.0)[:, np.newaxis]
+
+    def shared(repeats, order):
+        w = None if repeats is None else weights[order]
+        rows = np.arange(6).repeat(weights) if repeats is None else np.arange(6)
+        rows = np.random.default_rng(order).permutation(rows) if repeats is None else rows[order]
+        made = stratified_folds(codes[rows], w, hashes[rows], 5)
+        assert made.n_splits == 0 and made.complete
+        found = scored_rows(made, scores[rows], codes[rows], w, 5)
+        return np.histogram2d(found[0][:, 0], found[3], (6, 5), weights=found[2])[0]
+
+    weighted = shared(weights, np.arange(6))
+    np.testing.assert_array_equal(weighted.sum(axis=1), weights)
+    assert np.ptp(weighted, axis=1).max() <= 1
+    np.testing.assert_array_equal(weighted, shared(weights, np.array([3, 1, 0, 5, 2, 4])))
+    for order in range(2):
+        np.testing.assert_array_equal(weighted, shared(None, order))
+
+
+def test_relative_weights_are_shared_too():
+    weights = np.random.default_rng(0).exponential(20.0, 8)
+    made = stratified_folds(np.arange(8) % 2, weights, np.arange(8).astype(np.uint64), 5)
+    scores = np.arange(8.0)[:, np.newaxis]
+    found, _, w, folds = scored_rows(made, scores, np.arange(8) % 2, weights, 5)
+    np.testing.assert_allclose(np.bincount(found[:, 0].astype(int), w), weights)
+    assert np.ptp(np.bincount(folds, w)) <= 1.0 + 1e-9
 
 
 def test_a_class_rarer_than_the_folds_is_dealt_out():

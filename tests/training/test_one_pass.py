@@ -81,6 +81,20 @@ def test_numbers_with_gaps_are_surveyed_once(rows, degree):
     assert passes(paper_classifier(**params), gaps, y)[0] == plain
 
 
+@pytest.mark.parametrize("estimator", [FPCClassifier, FPCClassifierCV])
+def test_nor_are_very_many_columns(rng, estimator):
+    X = rng.normal(size=(500, 400))
+    y = (X[:, 0] > 0).astype(int)
+    gaps = np.where(rng.random(X.shape) < 0.01, np.nan, X)
+    params = {"n_centers": 20, "random_state": 0}
+    if estimator is FPCClassifier:
+        params |= {"kernel": "polynomial", "degree": 2, "scaler": "minmax", "solver": "paper"}
+    else:
+        params |= {"degrees": [2], "scalers": ["minmax"], "solvers": ["paper"], "rhos": [1e-6]}
+    plain, _ = passes(estimator(**params), X, y)
+    assert passes(estimator(**params), gaps, y)[0] == plain
+
+
 def test_a_sample_of_repeated_rows_is_taken_in_the_same_pass(rng):
     X, counts = rng.normal(size=(40_000, 2)), []
     for rows in (X, X[np.arange(40_000) % 97]):
@@ -92,14 +106,17 @@ def test_a_sample_of_repeated_rows_is_taken_in_the_same_pass(rng):
 
 
 @pytest.mark.needs("pyarrow")
-def test_the_same_model_from_arrays_and_files_with_gaps(rows, tmp_path):
+@pytest.mark.parametrize("columns", [2, 300])
+def test_the_same_model_from_arrays_and_files_with_gaps(rng, columns, tmp_path):
     """Arrays are looked at for gaps, files are not."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    X, y = rows[0][:, :2].copy(), rows[1]
+    X = rng.normal(size=(M, columns))
+    y = (X[:, 0] + rng.normal(size=M) > 0).astype(int)
     X[::7, 1] = np.nan
-    pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1], "y": y}), tmp_path / "t.parquet")
+    table = pa.table({f"x{j}": X[:, j] for j in range(columns)} | {"y": y})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=400)
     from_file = paper_classifier(n_centers=20, random_state=0).fit(
         open_data(tmp_path / "t.parquet", target="y")
     )

@@ -227,7 +227,7 @@ def massive(
 def highdim(runs: RunOptions, choice: ComparisonOptions, results: OutputOptions) -> None:
     """Run Table VII: Gisette, MNIST38 and Dogs_vs_Cats, as far as they are at hand.
 
-    Five runs, where the paper does not say how many.
+    Five runs, where the paper does not say how many; --quick takes 2,000 training rows at most.
     """
     _compare("highdim", runs, choice, results)
 

@@ -38,8 +38,10 @@ from polysift_paper.comparisons.summary import (
 )
 from polysift_paper.comparisons.tables import (
     METRICS,
+    WALL,
     cells_of,
     footnotes,
+    print_alone,
     signed,
     tables_markdown,
     value_text,
@@ -66,6 +68,7 @@ def row(data, method, run=0, accuracy=None, auc=None, search=None, fit=None, **m
         "fit_seconds": fit,
         "predict_seconds": None if fit is None else fit / 10,
         "peak_mb": None if fit is None else 120.5,
+        "clock": "processor",
         "params": {} if fit is None else {"n": 200},
         "status": "ok",
     }
@@ -268,6 +271,39 @@ def test_summary_by_hand():
     assert line["training_ratio"] == pytest.approx(4 / 0.58)
 
 
+def test_seconds_of_two_clocks_are_not_averaged():
+    rows = [
+        row("magic", "fpc", 0, 0.86, 0.91, 20.0, 5.0, clock="wall"),
+        row("magic", "fpc", 1, 0.88, 0.93, 2.0, 0.5),
+        row("magic", "falkon", 0, 0.88, 0.93, 2.0, 0.5, clock="wall"),
+    ]
+    falkon, fpc = summary = summarise(checked_rows(rows))
+    assert (fpc["runs"], fpc["timed_runs"], fpc["clock"]) == (2, 1, "processor")
+    assert fpc["accuracy"] == pytest.approx(0.87)
+    assert fpc["fit_seconds"] == 0.5 and fpc["training_seconds"] == 2.5
+    assert (falkon["timed_runs"], falkon["clock"], falkon["fit_seconds"]) == (1, "wall", 0.5)
+    timed, plain = (cells_of(by_pair(summary), one) for one in (METRICS[-1], METRICS[0]))
+    assert [timed["magic", one].mark for one in ("falkon", "fpc")] == [WALL, ""]
+    assert plain["magic", "falkon"].mark == ""
+    assert "\u02b7: the time that passed" in " ".join(tables_markdown(summary))
+
+
+def test_times_by_another_clock_do_not_count_against_fpc():
+    rows = two_runs("magic", "fpc", 0.86) + two_runs("magic", "falkon", 0.87)
+    rows = [one | {"fit_seconds": 1.0 + (one["method"] == "falkon")} for one in rows]
+    slow = [one | ({"clock": "wall"} if one["method"] == "falkon" else {}) for one in rows]
+    assert "MAGIC 1 s (FALKON 2, " in verdicts(rows)["Speed"].text
+    assert "No figures" in verdicts(slow)["Speed"].text
+    cells = cells_of(by_pair(summarise(checked_rows(slow))), METRICS[-1])
+    assert cells["magic", "fpc"].best and not cells["magic", "falkon"].best
+
+
+def test_rows_of_older_tables_are_by_the_wall_clock():
+    rows = checked_rows([row("magic", "fpc", 0, 0.86, 0.91, 2.0, 0.5)])
+    older = re.sub("(,clock|,processor)(?=,)", "", lines_text(rows))
+    assert read_rows(older) == [rows[0] | {"clock": "wall"}]
+
+
 def test_one_run_has_no_standard_deviation():
     (line,) = summarise(checked_rows([row("magic", "fpc", 0, 0.86, 0.9, None, 0.5)]))
     assert line["accuracy_std"] is None and line["fit_seconds_std"] is None
@@ -444,6 +480,21 @@ def test_fpc_as_printed_stays_open_where_a_set_is_missing():
     found = verdicts(everywhere(figures, "fpc"))["FPC, the text, as printed: accuracy"]
     assert found.agrees is None and found.text.startswith("8 of 9 sets.")
     assert "No figures: Skin." in found.text
+
+
+def test_nothing_is_said_of_what_was_not_run():
+    rows = [row("susy_shape", "fpc", 0, 0.78, 0.79)]
+    names = [one.name for one in findings(COMPARISONS["massive"], summarise(checked_rows(rows)))]
+    assert names == ["FPC's place in accuracy", "Speed"]
+
+
+def test_what_is_printed_of_sets_that_were_not_run_has_a_table():
+    lines = by_pair(summarise(checked_rows([row("higgs", "fpc", 0, 0.6, 0.6)])))
+    heads, rows = print_alone(COMPARISONS["massive"], lines)
+    assert heads == ["", "SUSY: accuracy (%)", "SUSY: AUC", "SUSY: time (s or min)"]
+    assert rows[1] == ["FALKON", "79.12", "0.871", "46.7 min"] and len(rows) == 5
+    everything = by_pair(summarise(checked_rows(realistic_rows("massive", 1))))
+    assert print_alone(COMPARISONS["massive"], everything)[1] == []
 
 
 def test_a_printed_deviation_of_zero_allows_for_rounding():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from collections.abc import Callable
+from time import process_time
 
 import pytest
 from threadpoolctl import threadpool_info
@@ -36,6 +38,21 @@ def process_of(_counter: list[int]) -> int:
 
 def hang(_counter: list[int]) -> None:
     threading.Event().wait()
+
+
+def work(_counter: list[int]) -> None:
+    while True:
+        pass
+
+
+def sleep(_counter: list[int], seconds: float) -> None:
+    threading.Event().wait(seconds)
+
+
+def work_for(_counter: list[int], seconds: float) -> None:
+    until = process_time() + seconds
+    while process_time() < until:
+        pass
 
 
 def fail(_counter: list[int]) -> None:
@@ -71,15 +88,34 @@ def test_calls_share_what_was_prepared() -> None:
         assert worker.call(process_of) != os.getpid()
 
 
-def test_a_call_over_its_limit_is_stopped_and_the_next_begins_anew() -> None:
-    with Worker(open_counter, 10) as worker:
+@pytest.mark.parametrize(("function", "cores"), [(work, 1), (work, None), (hang, None)])
+def test_a_call_over_its_limit_is_stopped_and_the_next_begins_anew(
+    function: Callable[..., None], cores: int | None
+) -> None:
+    with Worker(open_counter, 10, threads=cores) as worker:
         first = worker.call(process_of)
         worker.call(add, 1)
+        before = worker.seconds
         with pytest.raises(OverLimitError, match="over 0.2 s"):
-            worker.call(hang, limit=0.2)
+            worker.call(function, limit=0.2)
+        assert worker.seconds == before + 0.2
         assert not alive(first)
         assert worker.call(add, 1) == 11
         assert worker.call(process_of) != first
+
+
+def test_a_call_on_one_thread_that_waits_for_ever_ends_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(studies_worker, "HANG_FACTOR", 1.0)
+    with Worker(open_counter, 10) as worker, pytest.raises(OverLimitError):
+        worker.call(hang, limit=0.2)
+
+
+def test_time_on_one_thread_is_that_of_the_processor() -> None:
+    with Worker(open_counter, 10) as worker:
+        worker.call(work_for, 0.3, limit=3600)
+        worked = worker.seconds
+        worker.call(sleep, 0.3)
+        assert worked >= 0.3 and worker.seconds - worked < 0.3
 
 
 def test_errors_come_back_in_one_line_and_the_process_goes_on() -> None:

@@ -28,7 +28,7 @@ def compare(
         option(
             MODEL,
             "Which models: polysift, tuned, logistic, lightgbm, hist_gb.",
-            "all that are installed but tuned",
+            "all that are installed",
             parser=items,
             metavar="a,b,...",
         ),
@@ -58,7 +58,7 @@ def compare(
         bool, option(OUTPUT, "Print nothing but errors and warnings.", None, "--quiet", "-q")
     ] = False,
 ) -> None:
-    """Compare a plain fit with other classifiers, on the same folds."""
+    """Compare plain and tuned fits with other classifiers, on the same folds."""
     from polysift import compare as run
 
     if report is not None:

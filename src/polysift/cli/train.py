@@ -16,6 +16,7 @@ from polysift.cli.console import (
     WrongUsage,
     as_usage,
     guarded,
+    say,
     show_facts,
     show_json,
     show_table,
@@ -218,6 +219,7 @@ def _set_class_weight(estimator: Any, source: DataSource) -> None:
 class EarlyModels:
     """Saves the best model so far of a search, so that one is there if the process is killed.
 
+    The first, of a few rows, comes at once.
     A file that was there before stays as it is until the search is done. An error removes the early
     model again.
 
@@ -234,6 +236,9 @@ class EarlyModels:
     @contextmanager
     def kept_for(self, search: Any) -> Iterator[None]:
         """Save the models of a search that is fitted inside."""
+        if not self._wanted:
+            yield
+            return
         search._keep_early = self._save
         try:
             yield
@@ -247,10 +252,13 @@ class EarlyModels:
     def _save(self, search: Any) -> None:
         from polysift import save
 
-        if self._wanted:
-            with suppress(OSError):  # the model of the search is not lost with it
-                save(search.set_params(verbose=0), self._output.output, overwrite=self.saved)
-                self.saved = True
+        with suppress(OSError):  # the model of the search is not lost with it
+            save(search.set_params(verbose=0), self._output.output, overwrite=self.saved)
+            if not (self.saved or self._output.quiet):
+                rows = f"{search.n_refit_rows_:,} rows"
+                where = f"is in {self._output.output}; better ones replace it as they come."
+                say("polysift", f"a first model, of {rows}, {where}", "dim")
+            self.saved = True
 
     def replaced(self) -> Output:
         """Return the output, to be replaced if there is an early model."""

@@ -22,8 +22,9 @@ from polysift.data.arrow_units import (
 )
 from polysift.data.checks import decoding, find_name
 from polysift.data.kinds import CATEGORY, DROP, NUMBER, PLAIN_NUMBER, ColumnType, Words, kept_words
+from polysift.data.memory_columns import arrow_column, as_numbers, is_arrow_text
 from polysift.data.source import DataSource
-from polysift.data.tables import arrow_column, as_numbers, column_values, infer_type, is_arrow_text
+from polysift.data.tables import column_values, infer_type
 from polysift.data.words import (
     AmbiguousWordError,
     UnreadableWordError,
@@ -362,7 +363,8 @@ def is_usable(kind: Any) -> bool:
     """Return whether a column of an Arrow type can be a feature."""
     kinds = import_module("pyarrow.types")
     tests = (kinds.is_temporal, kinds.is_null)
-    return is_numeric(kind) or is_arrow_text(kind) or any(test(kind) for test in tests)
+    known = is_numeric(kind) or is_arrow_text(kind) or any(test(kind) for test in tests)
+    return known and not kinds.is_interval(kind)
 
 
 def _width(kind: Any) -> int:

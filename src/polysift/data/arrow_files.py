@@ -13,8 +13,8 @@ from polysift.data.checks import decoding
 from polysift.data.columns import resolve_names, resolve_types
 from polysift.data.formats import OpenOptions
 from polysift.data.locations import FoundFiles
+from polysift.data.memory_columns import is_arrow_text
 from polysift.data.source import DataSource
-from polysift.data.tables import is_arrow_text
 
 PANDAS_INDEX = re.compile(r"__index_level_[0-9]+__")
 """The names that pandas gives the columns of an index in a file."""
@@ -34,17 +34,74 @@ def open_ipc(found: FoundFiles, options: OpenOptions) -> DataSource:
 def joined_source(
     names: Sequence[str], files: Iterable[tuple[list[Unit], Any]], options: OpenOptions
 ) -> DataSource:
-    """Return files of equal columns, each as its units and its schema, as one source."""
-    units: list[Unit] = []
-    schema = None
-    for name, (more, present) in zip(names, files, strict=True):
+    """Return files of equal columns, each as its units and its schema, as one source.
+
+    A column without values has any type, and one of integers may have fractions in other files.
+    """
+    opened = list(files)
+    schema = opened[0][1] if opened else None
+    for name, (_, present) in zip(names, opened, strict=True):
         if schema is not None and columns_of_schema(present) != columns_of_schema(schema):
-            raise ValueError(schema_difference(names[0], schema, name, present))
-        schema = schema or present
-        units += more
+            schema = _joined_schema(schema, present)
+            if schema is None:
+                raise ValueError(schema_difference(names[0], opened[0][1], name, present))
+    units = [
+        unit if columns_of_schema(present) == columns_of_schema(schema) else _cast(unit, schema)
+        for more, present in opened
+        for unit in more
+    ]
     if not units and schema is not None:  # messages name the file all the same
         units = table_units(schema.empty_table(), names[0])
     return arrow_source(units, schema, options)
+
+
+def _joined_schema(one: Any, other: Any) -> Any:
+    """Return a schema for the rows of both; None where columns or types differ too much."""
+    import pyarrow as pa
+
+    if one.names != other.names:
+        return None
+    fields = []
+    for a, b in zip(one, other, strict=True):
+        if pa.types.is_null(a.type) or str(a.type) == str(b.type):
+            fields.append(b.with_nullable(True))
+        elif pa.types.is_null(b.type):
+            fields.append(a.with_nullable(True))
+        elif all(pa.types.is_integer(x.type) or pa.types.is_floating(x.type) for x in (a, b)):
+            whole = all(pa.types.is_integer(x.type) and x.type != pa.uint64() for x in (a, b))
+            fields.append(pa.field(a.name, pa.int64() if whole else pa.float64()))
+        else:
+            return None
+    return pa.schema(fields)
+
+
+def _cast(unit: Unit, schema: Any) -> Unit:
+    """Return a unit whose columns have the types of a schema."""
+    cast = _Cast(unit, {field.name: field.type for field in schema})
+    pieces = None if unit.load_pieces is None else cast.load_pieces
+    return replace(unit, load=cast.load, load_pieces=pieces, resident=False)
+
+
+@dataclass(frozen=True)
+class _Cast:
+    """Loads columns of a unit as these types."""
+
+    unit: Unit
+    types: dict[str, Any]
+
+    def load(self, columns: list[str]) -> Any:
+        return self._converted(self.unit.load(columns), columns)
+
+    def load_pieces(self, columns: list[str]) -> Iterator[Any]:
+        assert self.unit.load_pieces is not None
+        for piece in self.unit.load_pieces(columns):
+            yield self._converted(piece, columns)
+
+    def _converted(self, table: Any, columns: list[str]) -> Any:
+        import pyarrow as pa
+
+        schema = pa.schema([(name, self.types[name]) for name in columns])
+        return table.cast(schema, safe=False)
 
 
 def columns_of_schema(schema: Any) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from polysift.data.checks import decoding
-from polysift.data.tables import is_arrow_text
+from polysift.data.memory_columns import is_arrow_text
 from polysift.runtime.parallel import Span, block_spans
 
 PIECE_ROWS = 2**16

@@ -47,6 +47,7 @@ def _parse(uri: str) -> tuple[Path, str, str]:
         raise ValueError(
             f"{scheme}://{location} must name a file: {scheme}:///path.db, with three slashes."
         )
+    location = "/" + location.lstrip("/")  # four slashes, as SQLAlchemy wants them, are no more
     path = Path(unquote(location))
     windows = re.match(r"/[A-Za-z]:", location)
     if windows or (not path.is_file() and Path(unquote(location[1:])).is_file()):

@@ -25,7 +25,7 @@ from polysift.data.kinds import (
     check_kinds,
 )
 from polysift.data.source import ArraySource, DataSource
-from polysift.data.tables import columns_of, is_table, read_table
+from polysift.data.tables import columns_of, is_table, read_table, repeated_name
 from polysift.data.words import reading_notes
 from polysift.runtime.types import FloatArray
 
@@ -69,6 +69,15 @@ def on_host(values: Any) -> Any:
     from sklearn.utils._array_api import _convert_to_numpy
 
     return _convert_to_numpy(values, found[0])
+
+
+UNREAD = {
+    "LazyFrame": "polars LazyFrame; pass X.collect()",
+    "DuckDBPyRelation": "DuckDB relation; pass X.df() or X.arrow()",
+    "dict": "dict; pass a frame, such as pandas.DataFrame(X)",
+    "generator": "generator, and rows are read more than once; pass list(X)",
+}
+"""What is no table yet, by the name of its type: what it is, and what to do."""
 
 
 def rows_source(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> DataSource:
@@ -142,8 +151,13 @@ def _is_read_as_table(estimator: Any, X: Any, reset: bool) -> bool:
     asked = bool(getattr(estimator, "columns", None) if reset else known_types(estimator))
     if type(X) is np.ndarray and X.dtype in FLOATS:  # most arrays, at once
         return asked
-    if type(X).__name__ == "LazyFrame":
-        raise TypeError("X is a polars LazyFrame; pass X.collect().")
+    if (twice := repeated_name(X)) is not None:
+        raise ValueError(
+            f"X has several columns with the name {twice!r}. Rename them, so that each has a name "
+            "of its own."
+        )
+    if (remedy := UNREAD.get(type(X).__name__)) is not None:
+        raise TypeError(f"X is a {remedy}.")
     if is_ray_dataset(X):
         raise TypeError(
             "X is a Ray Dataset; pass polysift.open_data(X, target=...) in its place, which names "
@@ -175,7 +189,10 @@ def _table_source(
     if not columns or not len(X):
         what = "feature" if not columns else "sample"
         raise ValueError(f"Found array with 0 {what}(s) while a minimum of 1 is required.")
-    validate_data(estimator, X, skip_check_array=True, reset=reset)
+    if getattr(getattr(X, "dtype", None), "names", None):
+        _check_field_names(estimator, names, reset)
+    else:
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
     if reset:
         estimator.n_features_in_ = len(columns)
         if names is not None and not hasattr(estimator, "feature_names_in_"):
@@ -201,6 +218,22 @@ def _table_source(
         words=table.words,
         notes=reading_notes(table.types, names),
     )
+
+
+def _check_field_names(estimator: Any, names: Any, reset: bool) -> None:
+    """Check the names of a structured array, which scikit-learn does not know, as it does others'.
+
+    When fitting, forget those of an earlier fit.
+    """
+    if reset:
+        vars(estimator).pop("feature_names_in_", None)
+        return
+    known = [str(name) for name in getattr(estimator, "feature_names_in_", names)]
+    if known != names:
+        raise ValueError(
+            f"The fields of X must be those of the training rows, in their order: {known}; got "
+            f"{names}."
+        )
 
 
 def _array_source(
@@ -263,21 +296,31 @@ def is_ray_dataset(data: Any) -> bool:
 
 def _plain_labels(y: Any) -> Any:
     """Return labels without missing values; objects of a plain type become an array of it."""
-    if not (isinstance(y, list | tuple) or hasattr(y, "dtype")):
+    if not (isinstance(y, list | tuple) or hasattr(y, "dtype") or hasattr(y, "to_numpy")):
         return y
     labels = np.asarray(y)
-    if labels.dtype.kind != "O" or labels.ndim != 1:
+    if labels.ndim != 1:
         return y
+    if labels.dtype.kind != "O":
+        lacking = labels != labels if labels.dtype.kind in "fmM" else np.zeros(0, dtype=bool)
+        if lacking.any():
+            raise _missing_label(int(np.argmax(lacking)))
+        # Truth values and integers of pandas' own types would become floats.
+        return y if isinstance(getattr(y, "dtype", None), np.dtype) else labels
     names = {"NoneType", "NAType", "NaTType"}
     for row, label in enumerate(labels):
         if type(label).__name__ in names or (isinstance(label, float) and label != label):
-            raise ValueError(
-                f"Input y contains NaN or another missing value, first in row {row} (counted from "
-                "0). Drop such rows, or fill them in."
-            )
+            raise _missing_label(row)
     if len({type(label) for label in labels}) == 1 and isinstance(labels[0], str | int | float):
         return np.array(labels.tolist())
     return labels
+
+
+def _missing_label(row: int) -> ValueError:
+    return ValueError(
+        f"Input y contains NaN or another missing value, first in row {row} (counted from 0). Drop "
+        "such rows, or fill them in."
+    )
 
 
 def _known_source(estimator: Any, source: DataSource, reset: bool) -> DataSource:

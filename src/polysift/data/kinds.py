@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
+from enum import Enum
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import product
 from numbers import Integral, Real
+from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
@@ -172,8 +175,15 @@ def is_missing(word: str) -> bool:
     return word in MISSING_WORDS or word.strip() in MISSING_WORDS
 
 
+NAMES = (datetime, date, time, timedelta, UUID, PurePath, Enum)
+"""Types whose values are words of a category as they are shown."""
+
+
 def word_of(value: Any) -> str | None:
-    """Return a value as a category's word, alike for all containers; None if it is missing."""
+    """Return a value as a category's word, alike for all containers; None if it is missing.
+
+    What is no value of a table raises a TypeError that shows it.
+    """
     if value is None or type(value).__name__ in ("NAType", "NaTType"):
         return None
     if isinstance(value, str):
@@ -185,13 +195,10 @@ def word_of(value: Any) -> str | None:
     if isinstance(value, Real):
         return word_of_number(float(value))
     if isinstance(value, bytes):
-        return word_of(value.decode("utf-8", "replace"))
-    if isinstance(value, datetime | date | timedelta):
+        return word_of(value.decode("utf-8", "backslashreplace"))
+    if isinstance(value, NAMES) or type(value).__name__ in ("Interval", "Period"):  # of pandas
         return str(value)
-    raise TypeError(
-        f"{value!r:.60} of type {type(value).__name__} is no value of a table: a cell must be a "
-        "number, text, a truth value, a date, or missing; an argument must be a string or a number"
-    )
+    raise TypeError(f"{value!r:.60} of type {type(value).__name__}")
 
 
 def word_of_number(value: float) -> str | None:

@@ -18,9 +18,9 @@ from polysift.data.formats import FORMATS, PARQUET, OpenOptions, format_by_endin
 from polysift.data.inputs import is_ray_dataset
 from polysift.data.kinds import DROP, asked_type, check_kinds
 from polysift.data.locations import FoundFiles, find, is_remote, local_path, public_name
+from polysift.data.memory_columns import array_column
 from polysift.data.packing import name_inside
 from polysift.data.source import DataSource
-from polysift.data.tables import array_column
 
 ONE_OF_FORMATS = f"one of {sorted(FORMATS)}"
 

@@ -40,9 +40,6 @@ COPIED_ATTRIBUTES = (
 CHECKED_VALUES = 2**20
 """Values of an array that are looked at at once."""
 
-MAX_SKETCHED_COLUMNS = 256
-"""The most columns of numbers in files whose distribution is learned in case values are missing."""
-
 
 class DataSource(ABC):
     """Rows, with labels and weights where they have any; it takes the place of ``X``.
@@ -175,10 +172,10 @@ class DataSource(ABC):
     def may_lack_values(self) -> bool:
         """Return whether to expect missing values in the rows, before they are read.
 
-        Rows in memory are looked at. Of others it may be, and a survey prepares for it, unless they
-        are very wide: that takes memory for each column.
+        Rows in memory are looked at. Of others it may be, and a survey prepares for it. Sparse rows
+        lack none: there NaN is refused.
         """
-        return not self.sparse and self.n_features <= MAX_SKETCHED_COLUMNS
+        return not self.sparse
 
     def widen(self, n_features: int) -> DataSource:
         """Return this source with ``n_features`` features, where the missing ones are known.

@@ -7,8 +7,7 @@ one message, for all columns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, timedelta
+from dataclasses import dataclass, replace
 from importlib import import_module
 from numbers import Number
 from typing import Any
@@ -28,7 +27,14 @@ from polysift.data.kinds import (
     levels_of,
     levels_of_numbers,
     plain_word,
-    word_of,
+)
+from polysift.data.memory_columns import (
+    Column,
+    array_column,
+    arrow_column,
+    is_categorical,
+    object_column,
+    pandas_column,
 )
 from polysift.data.words import (
     AmbiguousWordError,
@@ -36,36 +42,21 @@ from polysift.data.words import (
     infer_words,
     read_words,
 )
-from polysift.runtime.types import FloatArray, IntArray
+from polysift.runtime.types import FloatArray
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NO_VALUES = (
+    " A cell must be a number, text, a truth value, a date, or missing; an argument must be a "
+    "string or a number. Unpack what is neither, or leave the column out: columns={...: 'drop'}."
+)
+"""What to do about cells that hold something else."""
 
 
 class UnusableColumnError(ValueError):
     """A column that cannot be used as what it is asked to be, or at all."""
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: its values, or its distinct words and the position of each row's.
-
-    Attributes
-    ----------
-    numbers : ndarray of shape (m,) or None
-        The values of a column of numbers or dates, NaN where they are missing.
-    words : list of str or None
-        Distinct words, None for a missing one.
-    codes : ndarray of int of shape (m,) or None
-        The position of each row's word; -1 for a missing one.
-    kind : str
-        What the type of the column says: "number", "category", "date", or "text", whose words
-        decide.
-    """
-
-    numbers: FloatArray | None = None
-    words: list[str | None] = field(default_factory=list)
-    codes: IntArray | None = None
-    kind: str = NUMBER
+class UnusableCellError(UnusableColumnError, TypeError):
+    """A column with something in a cell that is no value of a table, such as a list."""
 
 
 def infer_type(column: Column) -> ColumnType:
@@ -78,7 +69,9 @@ def column_values(column: Column, wanted: ColumnType) -> tuple[FloatArray, Words
     if wanted.kind == DROP:
         count = len(column.numbers if column.codes is None else column.codes)  # type: ignore[arg-type]
         return np.zeros(count), {}
-    if column.codes is None:
+    if column.unusable:
+        raise UnusableCellError(f"holds {column.unusable}")
+    if column.codes is None or (wanted.kind == NUMBER and column.numbers is not None):
         assert column.numbers is not None
         if wanted.kind == CATEGORY:
             return levels_of_numbers(column.numbers)
@@ -137,6 +130,7 @@ def read_table(
     words: dict[int, Words] = {}
     unusable: list[str] = []
     remedy: str | None = None  # for a column that can be read in two ways
+    no_values = False
     for j, column in enumerate(columns):
         wanted = infer_type(column) if known is None else _with_reading(known[j], column)
         if j in chosen:
@@ -152,6 +146,7 @@ def read_table(
             continue
         except UnusableColumnError as error:
             unusable.append(f"{label} {error}")
+            no_values |= isinstance(error, UnusableCellError)
             continue
         if wanted.kind == CATEGORY:
             words[j] = found
@@ -159,9 +154,11 @@ def read_table(
         advice = " Correct or convert such values, or pass columns={...: 'category'} to read words."
         if remedy is not None:
             advice = f" {remedy}.{advice}"
-        raise UnusableColumnError(
-            f"X cannot be read: {'; '.join(unusable)}.{advice if known is None else ''}"
-        )
+        advice = advice if known is None else ""
+        if no_values:
+            advice = f"{NO_VALUES}{advice}"
+        failure = UnusableCellError if no_values else UnusableColumnError
+        raise failure(f"X cannot be read: {'; '.join(unusable)}.{advice}")
     return Table(X, tuple(types), words)
 
 
@@ -212,13 +209,31 @@ def columns_of(X: Any) -> tuple[list[Column], list[str] | None]:
     if _is_frame(X):
         names = [str(name) for name in X.columns]
         if hasattr(X, "to_arrow"):  # polars
-            return columns_of(X.to_arrow())[0], names
-        return [_pandas_column(X.iloc[:, j]) for j in range(X.shape[1])], names
+            return [_polars_column(X[:, j]) for j in range(X.shape[1])], names
+        return [pandas_column(X.iloc[:, j]) for j in range(X.shape[1])], names
     if isinstance(X, list | tuple):
         X = np.array(X, dtype=object)
     if X.dtype.names:
         return [array_column(X[name]) for name in X.dtype.names], list(X.dtype.names)
     return [array_column(X[:, j]) for j in range(X.shape[1])], None
+
+
+def repeated_name(X: Any) -> str | None:
+    """Return a name that several columns of a table in memory have; None if none is."""
+    names = [] if not (_is_frame(X) or _is_arrow(X)) else list(map(str, _names_of(X)))
+    if len(set(names)) == len(names):
+        return None
+    return next(name for name in names if names.count(name) > 1)
+
+
+def _names_of(X: Any) -> Any:
+    return X.schema.names if _is_arrow(X) else X.columns
+
+
+def _polars_column(series: Any) -> Column:
+    if str(series.dtype) == "Object":  # Arrow would have their addresses
+        return object_column(series.to_list())
+    return arrow_column(series.to_frame().to_arrow().column(0))
 
 
 def _is_frame(X: Any) -> bool:
@@ -238,11 +253,7 @@ def _is_plain_dtype(dtype: Any) -> bool:
     if hasattr(dtype, "is_numeric"):  # polars
         return bool(dtype.is_numeric())
     # pandas' nullable numbers have a kind, too
-    return getattr(dtype, "kind", "O") in "iuf" and not _is_categorical(dtype)
-
-
-def _is_categorical(dtype: Any) -> bool:
-    return hasattr(dtype, "categories") and hasattr(dtype, "ordered")
+    return getattr(dtype, "kind", "O") in "iuf" and not is_categorical(dtype)
 
 
 def _holds_text(rows: Any) -> bool:
@@ -253,147 +264,6 @@ def _holds_text(rows: Any) -> bool:
         and any(not isinstance(value, plain) or isinstance(value, np.str_) for value in row)
         for row in rows
     )
-
-
-def _pandas_column(series: Any) -> Column:
-    dtype = series.dtype
-    if _is_categorical(dtype):
-        words = [word_of(value) for value in dtype.categories]
-        return Column(words=words, codes=np.asarray(series.cat.codes, dtype=int), kind=CATEGORY)
-    kind = getattr(dtype, "kind", "O")
-    if kind == "M":
-        zoned = series.dt.tz_convert("UTC").dt.tz_localize(None) if _zone(dtype) else series
-        return array_column(zoned.to_numpy(dtype="datetime64[us]"))
-    if kind in "iuf":
-        return Column(series.to_numpy(dtype=float, na_value=np.nan))
-    return array_column(series.to_numpy(dtype=None if kind in "bm" else object))
-
-
-def _zone(dtype: Any) -> Any:
-    return getattr(dtype, "tz", None)
-
-
-def array_column(values: np.ndarray[Any, Any]) -> Column:
-    """Return a column of any numpy type."""
-    kind = values.dtype.kind
-    if kind in "iuf":
-        return Column(values.astype(float))
-    if kind in "Mm":
-        unit = "datetime64[us]" if kind == "M" else "timedelta64[us]"
-        whole = values.astype(unit).astype(np.int64)
-        seconds = np.where(np.isnat(values), np.nan, whole / 1e6)
-        return Column(seconds, kind=DATE if kind == "M" else NUMBER)
-    if kind == "b":
-        return Column(words=["False", "True"], codes=values.astype(int), kind=CATEGORY)
-    return _object_column(values.tolist())
-
-
-def _object_column(values: list[Any]) -> Column:
-    """Return a column of Python objects: numbers, dates, or words in order of appearance."""
-    kinds = set(map(type, values))
-    missing = {kind for kind in kinds if kind.__name__ in ("NoneType", "NAType", "NaTType")}
-    held = kinds - missing
-    if held and all(issubclass(kind, Number) and not issubclass(kind, bool) for kind in held):
-        return Column(np.array([_number(value) for value in values], dtype=float))
-    if held - {float} and all(issubclass(kind, datetime | date) for kind in held - {float}):
-        return Column(np.array([_seconds(value) for value in values]), kind=DATE)
-    if held and all(issubclass(kind, timedelta) for kind in held):
-        spans = [np.nan if type(v) in missing else v.total_seconds() for v in values]
-        return Column(np.array(spans), kind=NUMBER)
-    if not held:
-        return Column(np.full(len(values), np.nan))
-    seen: dict[Any, int] = {}
-    words: list[str | None] = []
-    codes = np.empty(len(values), dtype=int)
-    for row, value in enumerate(values):
-        key = value if type(value) is str else (type(value), value)
-        try:
-            code = seen.get(key)
-        except TypeError:  # what has no hash is no value of a cell
-            word_of(value)
-            raise
-        if code is None:
-            code = seen[key] = len(words)
-            words.append(value if type(value) is str else word_of(value))
-        codes[row] = code
-    truths = all(issubclass(kind, bool | np.bool_) for kind in held)
-    return Column(words=words, codes=codes, kind=CATEGORY if truths else "text")
-
-
-def _number(value: Any) -> float:
-    return np.nan if type(value).__name__ in ("NoneType", "NAType", "NaTType") else float(value)
-
-
-def _seconds(value: Any) -> float:
-    if not isinstance(value, date) or value != value:  # None, NaN, NaT
-        return np.nan
-    if not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day)
-    return float((value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp())
-
-
-def arrow_column(column: Any) -> Column:
-    """Return a column of an Arrow table."""
-    import pyarrow as pa
-
-    kind = column.type
-    tests = pa.types
-    if tests.is_null(kind):
-        return Column(np.full(len(column), np.nan))
-    if tests.is_boolean(kind):
-        codes = column.cast(pa.int8()).fill_null(-1).to_numpy()
-        return Column(words=["False", "True"], codes=codes.astype(int), kind=CATEGORY)
-    if tests.is_date(kind) or tests.is_timestamp(kind):
-        whole = column.cast(pa.timestamp("us"), safe=False) if tests.is_date(kind) else column
-        if tests.is_timestamp(kind):
-            whole = column.cast(pa.timestamp("us", kind.tz), safe=False)
-        return Column(_as_floats(whole.cast(pa.int64())) / 1e6, kind=DATE)
-    if tests.is_time(kind) or tests.is_duration(kind):
-        unit = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
-        whole = column.cast(pa.int32()) if tests.is_time32(kind) else column.cast(pa.int64())
-        return Column(_as_floats(whole) / unit)
-    if is_arrow_text(kind):
-        return _arrow_words(column)
-    return Column(as_numbers(column))
-
-
-def is_arrow_text(kind: Any) -> bool:
-    """Return whether values of an Arrow type are words."""
-    tests = import_module("pyarrow.types")
-    found = (tests.is_string, tests.is_large_string, tests.is_dictionary)
-    view = getattr(tests, "is_string_view", None)
-    return any(test(kind) for test in found) or bool(view and view(kind))
-
-
-def _arrow_words(column: Any) -> Column:
-    import pyarrow as pa
-
-    given = column
-    if isinstance(given, pa.ChunkedArray):
-        given = given.unify_dictionaries().combine_chunks()
-    if isinstance(given, pa.ChunkedArray):  # as older versions of pyarrow return it
-        given = pa.concat_arrays(given.chunks)
-    declared = pa.types.is_dictionary(given.type)
-    packed = given if declared else given.dictionary_encode()
-    codes = packed.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    held = packed.dictionary.to_pylist()
-    words = [word if isinstance(word, str) else word_of(word) for word in held]
-    return Column(words=words, codes=codes, kind=CATEGORY if declared else "text")
-
-
-def as_numbers(column: Any) -> FloatArray:
-    """Return a numeric Arrow column as float; a null becomes NaN."""
-    import pyarrow as pa
-
-    if not pa.types.is_floating(column.type) or str(column.type) == "halffloat":
-        column = column.cast(pa.float64(), safe=False)
-    return np.asarray(column.to_numpy())
-
-
-def _as_floats(column: Any) -> FloatArray:
-    import pyarrow as pa
-
-    return np.asarray(column.cast(pa.float64(), safe=False).to_numpy())
 
 
 def known_words(levels: Iterable[float], words: Words) -> list[str]:

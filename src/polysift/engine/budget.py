@@ -19,7 +19,7 @@ import numpy as np
 
 from polysift.data.source import DataSource
 from polysift.engine.sampling import MAX_PANEL_COLUMNS, Sample, panel_rows
-from polysift.features.statistics import SKETCH_SIZE
+from polysift.features.statistics import sketch_size
 from polysift.runtime.parallel import FAN_IN, shard_spans
 
 UNITS = {"": 1, "B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
@@ -321,7 +321,7 @@ def _survey_bytes(shape: Shape, execution: Execution, waiting: int) -> int:
     survey += 16 * shape.rows * (shape.weighted + shape.calibrated)  # weights, hashes, twice
     survey += execution.threads * 4 * 8 * min(max(2**20, 64 * d), shape.rows * d)
     if shape.quantiles:
-        survey += waiting * 2 * 8 * d * min(SKETCH_SIZE, shape.rows)
+        survey += waiting * 2 * 8 * d * min(sketch_size(d), shape.rows)
     return survey
 
 

@@ -123,8 +123,12 @@ class CompiledRows:
         self._ranks = features.kernel.ranks
         wide = d > compiled_loops.MAX_UNROLLED_COLUMNS
         self._by_blas = self._ranks > 0 or wide or len(lookups) > 0
-        if not self._by_blas:
+        self._across = not self._by_blas and self._n <= compiled_loops.MAX_CENTERS_ACROSS
+        if self._across:
+            self._walk = compiled_loops.walk_across(features.map.degree)
+        elif not self._by_blas:
             self._walk = compiled_loops.walk(d, features.map.degree)
+        self._none = np.empty((0, d + 1), features.dtype), np.empty((0, self._n), features.dtype)
         self._tile = compiled_loops.tile_rows(self._n, features.dtype.itemsize)
         rows = BLAS_PRODUCT_BYTES // (self._n * features.dtype.itemsize)
         self._product_rows = int(np.clip(rows // 8 * 8, 64, 2048))
@@ -201,7 +205,9 @@ class CompiledRows:
         X = self._work.array("X", (len(block), len(self._C)), self._features.dtype)
         added = self._work.array("added", (len(block), len(self._zeros)), np.int64)
         self._features.map.scaler.transform_compiled(self._before, block, X, added)
-        self._features.map.fill_missing(X[:, :-1])
+        # All of X is looked at first, since it takes longer without a column.
+        if not self._features.map.scaler.places_missing and np.isnan(X).any():
+            self._features.map.fill_missing(X[:, :-1])
         added[:, 1:] += self._zeros[:-1] + 1
         return X, added
 
@@ -220,7 +226,7 @@ class CompiledRows:
         Z: FloatArray | None,
         columns: tuple[FloatArray, FloatArray],
         rows: tuple[FloatArray, ...],
-        rest: tuple[Any, ...],
+        arguments: tuple[Any, ...],
     ) -> None:
         """Run a loop over kept features Z, or over features of scaled rows (into Z, if given)."""
         tile, dtype = self._tile, self._features.dtype
@@ -228,20 +234,28 @@ class CompiledRows:
         # Sums are added in float64 at the end of a block: with Z given, use the same blocks.
         for lo, hi in block_spans((0, m), self._product_rows if self._by_blas else m):
             part = slice(lo, hi)
-            own = (array[part] for array in rows)
+            rest = columns, tuple(array[part] for array in rows), arguments
+            if self._across:
+                none, nothing = self._none
+                given = Z if Z is not None else nothing
+                if scaled is None:
+                    self._walk(task, none, self._C, given, nothing, *rest)
+                else:
+                    self._walk(task, scaled[0], self._C, nothing, given, *rest)
+                continue
             if scaled is None:
                 assert Z is not None
-                self._kernels.walk_kept(task, Z[part], tile, *columns, *own, *rest)
+                self._kernels.walk_kept(task, Z[part], tile, *rest)
                 continue
             room = hi - lo if self._by_blas else tile
             A = self._work.array("A", (room, self._n), dtype) if Z is None else Z[part]
             X, added = scaled[0][part], scaled[1][part]
             if not self._by_blas:
-                self._walk(task, X, self._C, A, tile, *columns, *own, *rest)
+                self._walk(task, X, self._C, A, tile, *rest)
                 continue
             self._features_by_blas(X, added, A)
             if task != self._kernels.FEATURES:
-                self._kernels.walk_kept(task, A, tile, *columns, *own, *rest)
+                self._kernels.walk_kept(task, A, tile, *rest)
 
     def _features_by_blas(self, X: FloatArray, added: IntArray, A: FloatArray) -> None:
         """Write the features of scaled rows X into A; BLAS computes the products."""

@@ -270,7 +270,8 @@ def raise_to_power(A: FloatArray, T: FloatArray, added: IntArray, degree: int) -
             r = added[i, k]
             for j in range(n):
                 A[i, j] += T[r, j]
-        base[:] = A[i]
+        for j in range(n if degree & (degree - 1) else 0):  # a slice would be copied one by one
+            base[j] = A[i, j]
         for bit in range(first - 1, -1, -1):
             if (degree >> bit) & 1:
                 for j in range(n):

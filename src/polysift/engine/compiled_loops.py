@@ -6,6 +6,8 @@ short, per number of columns, so that the compiler can unroll both; each is comp
 and kept on disk. Rows ``X`` and centers ``C`` have the layout of ``BlockFeatures``: X (rows, d + 1)
 with a last column of ones, C (d + 1, n) with a last row of ones.
 
+With few centers, rows lie in the vector lanes instead, in tiles of their own.
+
 The sums of a tile do not depend on whether its features were computed now or kept from before.
 """
 
@@ -28,7 +30,20 @@ TILE_ROWS, TILE_BYTES = 32, 2**17
 """The most rows of a tile, and bytes of their features."""
 
 RESIDUAL_ROWS = 256
-"""Rows whose residuals are summed in the rows' dtype, before they are added in float64."""
+"""Rows whose residuals are summed in the rows' dtype, before they are added in float64; and those
+of a tile with rows in the lanes."""
+
+MAX_CENTERS_ACROSS = 64
+"""With more centers these lie in the vector lanes, as their own number leaves few lanes empty."""
+
+Columns = tuple[FloatArray, FloatArray]
+"""The coefficients u, and the sums r of their residuals."""
+
+Rows = tuple[FloatArray, FloatArray, FloatArray]
+"""Of each row the multiplicity, the state t and the label; of some tasks empty."""
+
+Arguments = tuple[float, float, FloatArray]
+"""Gamma and relax, or delta and line; and the sums."""
 
 
 def tile_rows(n: int, itemsize: int) -> int:
@@ -294,52 +309,49 @@ def smooth_newton_column(
 
 
 @compiled
+def _update(
+    task: int, f: FloatArray, a: FloatArray, lo: int, rows: Rows, arguments: Arguments
+) -> None:
+    """Update the rows from ``lo`` on by their scores f; ``a`` receives the residuals."""
+    own, (first, second, sums) = slice(lo, lo + len(f)), arguments
+    counts, t, y = rows
+    if task == HINGE_ADMM:
+        hinge_admm_column(f, t[own], y[own], counts[own], first, second, a, sums)
+    elif task == HINGE_NEWTON:
+        hinge_newton_column(f, t[own], y[own], counts[own], first, second, a, sums)
+    elif task >= LOGISTIC_NEWTON:
+        smooth_newton_column(task, f, t[own], y[own], counts[own], first, second, a, sums)
+    else:
+        a[:] = counts[own] * f
+
+
+@compiled
 def _visit(
     task: int,
     A: FloatArray,
-    rows: slice,
+    lo: int,
     u: FloatArray,
     part: FloatArray,
-    counts: FloatArray,
-    t: FloatArray,
-    y: FloatArray,
-    first: float,
-    second: float,
-    sums: FloatArray,
+    rows: Rows,
+    arguments: Arguments,
 ) -> None:
     """Add the sums of a tile with features A: scores, residuals, A' times the residuals."""
     f, a = np.empty(len(A), A.dtype), np.empty(len(A), A.dtype)
     _scores(A, u, f)
-    if task == HINGE_ADMM:
-        hinge_admm_column(f, t[rows], y[rows], counts[rows], first, second, a, sums)
-    elif task == HINGE_NEWTON:
-        hinge_newton_column(f, t[rows], y[rows], counts[rows], first, second, a, sums)
-    elif task >= LOGISTIC_NEWTON:
-        smooth_newton_column(task, f, t[rows], y[rows], counts[rows], first, second, a, sums)
-    else:
-        a[:] = counts[rows] * f
+    _update(task, f, a, lo, rows, arguments)
     _add_products(A, a, part)
 
 
 @compiled
 def walk_kept(
-    task: int,
-    Z: FloatArray,
-    tile: int,
-    u: FloatArray,
-    r: FloatArray,
-    counts: FloatArray,
-    t: FloatArray,
-    y: FloatArray,
-    first: float,
-    second: float,
-    sums: FloatArray,
+    task: int, Z: FloatArray, tile: int, columns: Columns, rows: Rows, arguments: Arguments
 ) -> None:
     """Compute the same as ``walk``, from kept features Z."""
+    u, r = columns
     part, since = np.zeros(Z.shape[1], Z.dtype), 0
     for lo in range(0, len(Z), tile):
         hi = min(lo + tile, len(Z))
-        _visit(task, Z[lo:hi], slice(lo, hi), u, part, counts, t, y, first, second, sums)
+        _visit(task, Z[lo:hi], lo, u, part, rows, arguments)
         since += hi - lo
         if since >= RESIDUAL_ROWS:
             _flush(part, r)
@@ -351,11 +363,10 @@ def walk_kept(
 def walk(d: int, degree: int) -> Callable[..., None]:
     """Return the loop over rows of d columns.
 
-    It is called as ``walk(task, X, C, Z, tile, u, r, counts, t, y, first, second, sums)``.
+    It is called as ``walk(task, X, C, Z, tile, columns, rows, arguments)``.
     FEATURES computes the features of the rows X into Z, which for other tasks may also have the
     rows of a single tile; PRODUCT adds A' Omega A u to r; the updates of a loss update the state t
-    of the rows and add to r and ``sums``, where ``first`` and ``second`` are gamma and relax, or
-    delta and line.
+    of the rows and add to r and the sums.
 
     The closure may hold numbers only: with functions numba would not find its cache on disk.
     """
@@ -369,15 +380,11 @@ def walk(d: int, degree: int) -> Callable[..., None]:
         C: FloatArray,
         Z: FloatArray,
         tile: int,
-        u: FloatArray,
-        r: FloatArray,
-        counts: FloatArray,
-        t: FloatArray,
-        y: FloatArray,
-        first: float,
-        second: float,
-        sums: FloatArray,
+        columns: Columns,
+        rows: Rows,
+        arguments: Arguments,
     ) -> None:
+        u, r = columns
         m, n = len(X), Z.shape[1]
         part, since = np.zeros(n, Z.dtype), 0
         for lo in range(0, m, tile):
@@ -396,12 +403,116 @@ def walk(d: int, degree: int) -> Callable[..., None]:
                     A[i, j] = z
             if task == FEATURES:
                 continue
-            _visit(task, A, slice(lo, hi), u, part, counts, t, y, first, second, sums)
+            _visit(task, A, lo, u, part, rows, arguments)
             since += hi - lo
             if since >= RESIDUAL_ROWS:
                 _flush(part, r)
                 since = 0
         if task != FEATURES:  # r is empty then
             _flush(part, r)
+
+    return loop
+
+
+@compiled
+def _bases_across(X: FloatArray, C: FloatArray, lo: int, width: int, A: FloatArray) -> None:
+    """Write the products of rows from ``lo`` on with the centers into A (n, rows), but the last.
+
+    Two coordinates at a time, whose values for all rows of the tile lie side by side.
+    """
+    d = len(C) - 1
+    T = np.empty((d, width), X.dtype)
+    for k in range(d):
+        for i in range(width):
+            T[k, i] = X[lo + i, k]
+    for j in range(len(A)):
+        c0 = C[0, j]
+        for i in range(width):
+            A[j, i] = T[0, i] * c0
+        for k in range(1, d - 1, 2):
+            c0, c1 = C[k, j], C[k + 1, j]
+            for i in range(width):
+                A[j, i] += T[k, i] * c0 + T[k + 1, i] * c1
+        if d % 2 == 0:
+            c0 = C[d - 1, j]
+            for i in range(width):
+                A[j, i] += T[d - 1, i] * c0
+
+
+@compiled
+def _scores_across(A: FloatArray, u: FloatArray, f: FloatArray) -> None:
+    n, width = len(A), len(f)
+    whole = n - n % 4
+    f[:] = 0
+    for j in range(0, whole, 4):
+        u0, u1, u2, u3 = u[j], u[j + 1], u[j + 2], u[j + 3]
+        for i in range(width):
+            f[i] += u0 * A[j, i] + u1 * A[j + 1, i] + u2 * A[j + 2, i] + u3 * A[j + 3, i]
+    for j in range(whole, n):
+        u0 = u[j]
+        for i in range(width):
+            f[i] += u0 * A[j, i]
+
+
+@compiled
+def _add_products_across(A: FloatArray, a: FloatArray, r: FloatArray) -> None:
+    for j in range(len(A)):
+        total = A.dtype.type(0)
+        for i in range(len(a)):
+            total += A[j, i] * a[i]
+        r[j] += total
+
+
+@cache
+def walk_across(degree: int) -> Callable[..., None]:
+    """Return the loop for few centers, with rows in the vector lanes.
+
+    It is called as ``walk_across(task, X, C, kept, out, columns, rows, arguments)`` and does the
+    same as ``walk``; without rows X their features are those kept, and ``out`` receives them unless
+    it is empty.
+    """
+    digits = bin(degree)[3:]
+    steps, ones = len(digits), int(digits or "0", 2)
+
+    @compiled
+    def loop(
+        task: int,
+        X: FloatArray,
+        C: FloatArray,
+        kept: FloatArray,
+        out: FloatArray,
+        columns: Columns,
+        rows: Rows,
+        arguments: Arguments,
+    ) -> None:
+        d, n, m = len(C) - 1, C.shape[1], max(len(X), len(kept))
+        A = np.empty((n, RESIDUAL_ROWS), X.dtype)
+        scores, residuals = np.empty(RESIDUAL_ROWS, X.dtype), np.empty(RESIDUAL_ROWS, X.dtype)
+        for lo in range(0, m, RESIDUAL_ROWS):
+            width = min(RESIDUAL_ROWS, m - lo)
+            if len(X) > 0:
+                _bases_across(X, C, lo, width, A)
+                for j in range(n):
+                    last = C[d, j]
+                    for i in range(width):
+                        z = A[j, i] + last
+                        base = z
+                        for step in range(steps):
+                            z *= z
+                            if (ones >> (steps - 1 - step)) & 1:
+                                z *= base
+                        A[j, i] = z
+                for i in range(width if len(out) > 0 else 0):
+                    for j in range(n):
+                        out[lo + i, j] = A[j, i]
+            else:
+                for i in range(width):
+                    for j in range(n):
+                        A[j, i] = kept[lo + i, j]
+            if task != FEATURES:
+                f, a = scores[:width], residuals[:width]
+                _scores_across(A, columns[0], f)
+                _update(task, f, a, lo, rows, arguments)
+                _add_products_across(A, a, columns[1])
 
     return loop

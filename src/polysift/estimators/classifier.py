@@ -102,10 +102,10 @@ class FPCClassifier(
         The degree s of the kernel. "auto" chooses among 1, 2, 3, 4, 6 and 8; ``degree_bound`` gives
         the largest value that the paper would try.
     n_centers : int or "auto", default="auto"
-        The number of centers n; "auto" is a quarter of the rows, up to 2000, or fewer where the
-        features have far fewer degrees of freedom; of given centers it is all. Never more than the
-        number of distinct rows are used, or, by the polynomial kernel, than C(s+d, s); see
-        ``n_centers_``.
+        The number of centers n; "auto" is a quarter of the rows, up to 2000, of small data half of
+        them, up to 800, or fewer where the features have far fewer degrees of freedom; of given
+        centers it is all. Never more than the number of distinct rows are used, or, by the
+        polynomial kernel, than C(s+d, s); see ``n_centers_``.
     centers : {"auto", "uniform", "first", "random"} or array of shape (n, d), default="auto"
         How the centers are chosen: "uniform" points in the box of the scaled data (the paper's
         Scheme 1), the "first" distinct rows (Scheme 2), "random" rows (Scheme 3: those with the

@@ -101,11 +101,12 @@ WHY = {
 
 def _sentence(found: SearchResult, status: str) -> str:
     """Return what became of a search, as a sentence."""
-    if status == "finished":
-        return "All candidates were compared."
     finished, compared = (
         sum(getattr(row, name) for row in found.rows) for name in ("finished", "complete")
     )
+    if status == "finished":
+        rows = f"{found.rows[found.best].n_rows:,} rows"
+        return f"All candidates were compared{'' if finished else f', on {rows}'}."
     what = f"the best of {finished} finished candidates was taken"
     if compared == 1:
         what = "the only candidate so far was taken"
@@ -125,6 +126,8 @@ class _StageHook:
 
     def __init__(self, search: Any, tasks: FitTasks, seed: int) -> None:
         self._search, self._tasks, self._seed = search, tasks, seed
+        self._keep = getattr(search, "_keep_early", None)
+        self.keeps_models = self._keep is not None
 
     def begin(self) -> None:
         """Report the begin of a stage."""
@@ -138,11 +141,10 @@ class _StageHook:
 
     def model(self, found: SearchResult) -> None:
         """Pass on the search as it would be if it ended now, to whoever keeps early models."""
-        keep = getattr(self._search, "_keep_early", None)
-        if keep is not None:
-            early = copy(self._search)
-            early._store(found, self._seed)
-            keep(early)
+        assert self._keep is not None
+        early = copy(self._search)
+        early._store(found, self._seed)
+        self._keep(early)
 
 
 class FPCClassifierCV(

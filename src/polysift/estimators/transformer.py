@@ -19,7 +19,7 @@ from polysift.features.feature_map import (
     build_feature_map,
     check_map_spec,
 )
-from polysift.features.survey import Survey, survey
+from polysift.features.survey import survey
 from polysift.runtime.parallel import Pool, single_threaded_blas, usable_jobs
 from polysift.runtime.parameters import check_n_jobs, check_seed
 from polysift.training.preparation import as_table, columns_of
@@ -132,13 +132,9 @@ class PolynomialKernelMap(
         seed = check_seed(self.random_state)
         spec = check_map_spec(self, source, seed)
         with single_threaded_blas(), Pool(usable_jobs(check_n_jobs(self.n_jobs))) as pool:
-
-            def surveyed(table: bool) -> Survey:
-                asked = replace(spec, table=table).questions(source.n_features, labels=False)
-                return survey(source, asked, pool)
-
-            found = surveyed(as_table(source, spec))
-            known = columns_of(source, spec, found, lambda: surveyed(True))
+            surveyed = replace(spec, table=as_table(source, spec))
+            found = survey(source, surveyed.questions(source.n_features, labels=False), pool)
+        known = columns_of(source, spec, found)
         spec = replace(spec, table=known.table)
         learned = build_feature_map(spec, known.found, source.dtype).fitted()
         self.centers_ = learned.centers

@@ -1,4 +1,4 @@
-"""``compare``: a plain fit beside other classifiers, on the same folds of a table."""
+"""``compare``: plain and tuned fits beside other classifiers, on the same folds of a table."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def compare(
     random_state: Any = 0,
     verbose: int = 0,
 ) -> Comparison:
-    """Compare a plain fit with other classifiers, all with their defaults, on the same folds.
+    """Compare plain and tuned fits with other classifiers' defaults, on the same folds.
 
     Each takes the table as suits it: boosted trees take categories and missing values as they are,
     logistic regression has numbers imputed and standardised and categories one-hot. Needs pandas.
@@ -91,9 +91,9 @@ def compare(
     y : array-like of shape (m,), optional
         The labels, where X is not a source.
     models : sequence of str, default=None
-        Which to compare: "polysift" (a plain fit), "tuned" (``FPCClassifierCV``, which takes many
-        times as long), "logistic", "lightgbm" and "hist_gb". None is all that are installed but
-        "tuned".
+        Which to compare: "polysift" (a plain fit), "tuned" (``FPCClassifierCV`` with
+        probabilities, which takes longest), "logistic", "lightgbm" and "hist_gb". None is all that
+        are installed.
     cv : int, default=5
         The number of folds, stratified and shuffled by the seed.
     max_rows : int, default=50000
@@ -173,7 +173,7 @@ def _checked(models: Sequence[str] | None) -> list[str]:
         return [
             name
             for name, contender in CONTENDERS.items()
-            if name != "tuned" and find_spec(contender.package) is not None
+            if find_spec(contender.package) is not None
         ]
     if isinstance(models, str) or not models:
         raise ValueError(f"models must be a list of {', '.join(CONTENDERS)}; got {models!r}.")

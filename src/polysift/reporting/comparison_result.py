@@ -129,29 +129,29 @@ class Comparison:
     @property
     def verdict(self) -> str:
         """Sentences that say which model to take."""
-        figure, ours = self.main_figure, self.models[0]
+        figure, ours = self.main_figure, self._ours()
         others = [m for m in self.models[1:] if m.name != "tuned"]
         if not others:
             return "There is no other model to compare with."
         sign = -1.0 if figure in MEANS else 1.0
         best = max(others, key=lambda m: sign * m.found[figure].value)
-        gap = self.difference(best.name, figure)
+        gap = self.difference(best.name, figure, ours.name)
         shown = self._gap_text(figure, gap)
         ratio = ours.fit_seconds / max(best.fit_seconds, 1e-9)
         speed = f"its fits take {_times(1 / ratio)} as long"
         if gap.low > 0:
             words = f"{best.title} is the better choice here: {title(figure)} {shown}; {speed}."
         elif gap.high < 0:
-            words = f"polysift is the better choice here: {title(figure)} of {best.title} "
+            words = f"{ours.title} is the better choice here: {title(figure)} of {best.title} "
             words += f"{shown}; {speed}."
         else:
             words = (
-                f"Neither polysift nor {best.title} is clearly better here: {title(figure)} of "
+                f"Neither {ours.title} nor {best.title} is clearly better here: {title(figure)} of "
                 f"{best.title} {shown}; {speed}."
             )
         if "log_loss" in ours.found and figure != "log_loss":
             sharper = min(others, key=lambda m: m.found["log_loss"].value)
-            gap = self.difference(sharper.name, "log_loss")
+            gap = self.difference(sharper.name, "log_loss", ours.name)
             if gap.low > 0:
                 words += (
                     f" Where probabilities count, take {sharper.title}: its log loss is lower by "
@@ -164,6 +164,13 @@ class Comparison:
             if self.difference(simple.name, figure, top.name).high > 0:
                 words += " Logistic regression is no worse than the best, and simpler: take it."
         return words
+
+    def _ours(self) -> ModelResult:
+        """Return the plain fit, or the tuned one where that is clearly better."""
+        tuned = next((m for m in self.models if m.name == "tuned"), None)
+        if tuned is None or self.difference("tuned", self.main_figure).low <= 0:
+            return self.models[0]
+        return tuned
 
     def _gap_text(self, figure: str, gap: Estimate) -> str:
         unit, scale = (" points", 100.0) if figure in PERCENT else ("", 1.0)

@@ -14,6 +14,10 @@ MAX_FINAL_OPERATIONS, MAX_FINALISTS = 5e11, 2
 samples, and the most of these variants; one there is always. The first takes half a minute on two
 cores."""
 
+MAX_EXTRA_OPERATIONS = 1e12
+"""The most multiply-adds that stages on all rows take beyond the Gram matrix of the last fit, where
+nothing is given: half a minute on two cores."""
+
 MAX_FINALISTS_HIGH = 6
 """The most of them with effort="high", whatever they cost."""
 
@@ -35,6 +39,49 @@ def finalists(context: SearchContext, ranked: Sequence[tuple[Variant, object]]) 
 def final_variants(rows: int, n: int) -> int:
     """Return how many variants may see all of so many rows, with n centers."""
     return int(max(1, min(MAX_FINALISTS, MAX_FINAL_OPERATIONS // (float(rows) * n**2))))
+
+
+def affordable(
+    context: SearchContext, level: Level, racing: list[tuple[Variant, list[Candidate]]]
+) -> list[tuple[Variant, list[Candidate]]]:
+    """Return which of those that take part on the rows of a level may do so.
+
+    Where nothing is given, the work on all rows is limited: rivals of a plain fit's choice are left
+    out from the last on, then other ratios rho than its own; where even one comparison is too much
+    and there are samples, nothing is left. It depends on the sizes alone, not on the time.
+    """
+    job = context.job
+    given = job.openings is None or job.effort == "high" or not job.screen
+    if given or not level.whole:
+        return racing
+
+    def too_much(pairs: list[tuple[Variant, list[Candidate]]]) -> bool:
+        n = max(context.centers_of(variant.spec) for variant, _ in pairs)
+        work = sum(stage_work(context, level, *pair) for pair in pairs)
+        return work - float(level.n_rows) * n**2 > MAX_EXTRA_OPERATIONS
+
+    going = [pair for pair in racing if pair[0].automatic] or racing[:1]
+    for pair in racing:
+        if pair not in going and not too_much([*going, pair]):
+            going.append(pair)
+    if too_much(going):
+        going = [
+            (variant, [one for one in own if one.multiple in (None, 1.0)] or own[:1])
+            for variant, own in going
+        ]
+    return [] if too_much(going) and len(context.levels) > 1 else going
+
+
+def stage_work(
+    context: SearchContext, level: Level, variant: Variant, candidates: list[Candidate]
+) -> float:
+    """Return the multiply-adds of a stage on the rows of a level."""
+    n = level.most_centers(context.centers_of(variant.spec))
+    reads = [candidate.reads[-1] for candidate in candidates]
+    return sum(
+        stage_operations(level.n_rows, n, level.data.n_columns, round_.n_splits, reads)
+        for round_ in level.rounds
+    )
 
 
 def stage_operations(rows: int, n: int, columns: int, splits: int, reads: Sequence[int]) -> float:
@@ -64,21 +111,20 @@ class Costs:
         self._seconds = self._operations = 0.0
         self._rows = 0
 
-    def measured(self, level: Level, n: int, candidates: list[Candidate], seconds: float) -> None:
-        """Note how long a stage with n centers has taken; stages on fewer rows are forgotten."""
+    def measured(
+        self, level: Level, variant: Variant, candidates: list[Candidate], seconds: float
+    ) -> None:
+        """Note how long a stage has taken; stages on fewer rows are forgotten."""
         if level.n_rows > self._rows:
             self._rows, self._seconds, self._operations = level.n_rows, 0.0, 0.0
         self._seconds += seconds
-        self._operations += self._of_stage(level, n, candidates)
+        self._operations += stage_work(self._context, level, variant, candidates)
 
     def seconds(
         self, level: Level, pairs: Sequence[tuple[Variant, list[Candidate]]]
     ) -> float | None:
         """Return the expected seconds of stages on the rows of a level; None if not known yet."""
-        total = 0.0
-        for variant, candidates in pairs:
-            n = level.most_centers(self._context.centers_of(variant.spec))
-            total += self._of_stage(level, n, candidates)
+        total = sum(stage_work(self._context, level, *pair) for pair in pairs)
         return self._expected(level, total)
 
     def refit_seconds(
@@ -94,17 +140,9 @@ class Costs:
             work += float(level.n_rows) * n**2 + CHOICE_OPERATIONS * n**3
         return self._expected(level, work)
 
-    def _of_stage(self, level: Level, n: int, candidates: list[Candidate]) -> float:
-        """Return the multiply-adds of a stage with n centers."""
-        reads = [candidate.reads[-1] for candidate in candidates]
-        return sum(
-            stage_operations(level.n_rows, n, level.data.n_columns, round_.n_splits, reads)
-            for round_ in level.rounds
-        )
-
     def _expected(self, level: Level, operations: float) -> float | None:
         if not self._operations:
             return None
-        extrapolated = level.n_rows >= GROWTH * self._rows
+        extrapolated = level.n_rows > GROWTH / 2 * self._rows  # samples are of about their size
         share = EXTRAPOLATED_SHARE if extrapolated else 1.0
         return operations * self._seconds / self._operations * share

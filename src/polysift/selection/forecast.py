@@ -8,7 +8,12 @@ from typing import Any
 
 from polysift.data.source import DataSource
 from polysift.selection.candidates import Variant
-from polysift.selection.costs import MAX_FINALISTS_HIGH, final_variants, stage_operations
+from polysift.selection.costs import (
+    MAX_EXTRA_OPERATIONS,
+    MAX_FINALISTS_HIGH,
+    final_variants,
+    stage_operations,
+)
 from polysift.selection.job import SearchJob
 from polysift.selection.levels import level_centers, sample_sizes
 from polysift.selection.results import SURVIVING_SHARE
@@ -51,9 +56,14 @@ def plan_search(source: DataSource, job: SearchJob) -> Forecast:
     if sample_sizes(source, job):
         most = MAX_FINALISTS_HIGH if job.effort == "high" else final_variants(source.n_rows, n)
         racing, reads = min(racing, most), reads[:2]
-    total += racing * stage_operations(source.n_rows, n, columns, splits, reads)
+    one = stage_operations(source.n_rows, n, columns, splits, reads)
+    free = float(source.n_rows) * n**2  # the Gram matrix of the last fit
+    if job.openings is not None and job.effort != "high" and job.screen:
+        least = 0 if sample_sizes(source, job) else 1
+        racing = min(racing, max(int((MAX_EXTRA_OPERATIONS + free) / one), least))
+    total += racing * one
     gram = forecast.seconds_by_phase["Gram matrix"]
-    seconds = max(total / (float(source.n_rows) * n**2) - 1.0, 0.0) * gram
+    seconds = max(total / free - 1.0, 0.0) * gram
     phases = forecast.seconds_by_phase | {"search": seconds}
     return replace(forecast, seconds=forecast.seconds + seconds, seconds_by_phase=phases)
 

@@ -1,4 +1,4 @@
-"""A small model of a few rows, for a search that is ended before it has one.
+"""A small model of a few rows, for a search that is ended before it has one, or keeps models.
 
 Some rows of the source are drawn by their position, or are those that can be read in half a second.
 One quick candidate is compared and fitted on them, in well under a second and without a time limit.
@@ -22,7 +22,6 @@ from polysift.runtime.parallel import Span
 from polysift.runtime.types import IntArray
 from polysift.selection.candidates import NoModel, SearchResult
 from polysift.selection.job import SearchJob
-from polysift.solvers.result import Status
 from polysift.training.choice import FIRST_DEGREE
 
 MAX_ROWS, MAX_CENTERS = 2000, 200
@@ -44,7 +43,6 @@ FOLDS = (5, 2)
 def last_resort(
     source: DataSource,
     job: SearchJob,
-    status: Status,
     search: Callable[[DataSource, SearchJob], SearchResult],
 ) -> SearchResult | None:
     """Return the result of one quick candidate on a few rows; None if there can be none.
@@ -54,9 +52,7 @@ def last_resort(
     source : DataSource
         The rows.
     job : SearchJob
-        The search that was ended.
-    status : Status
-        Why it was.
+        The search.
     search : callable
         Runs a search.
     """
@@ -69,7 +65,7 @@ def last_resort(
         try:
             found = search(some, replace(small, cv=cv))
             break
-        except NoModel:  # Ctrl-C once more
+        except NoModel:  # Ctrl-C
             raise KeyboardInterrupt from None
         except EXPECTED:  # such as a class of one row: fewer folds may do
             continue
@@ -77,7 +73,7 @@ def last_resort(
         return None
     for row in found.rows:
         row.finished = row.finished and some.n_rows == source.n_rows
-    return replace(found, status=status, n_rows=source.n_rows)
+    return replace(found, n_rows=source.n_rows)
 
 
 def few_rows(source: DataSource, seed: int) -> tuple[ArraySource, IntArray]:

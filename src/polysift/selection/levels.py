@@ -149,12 +149,9 @@ def _sampled(
     """Return the level of a sample."""
     data = TrainingSet(ArraySource(sample.rows), sample.codes, prepared.data.n_classes)
 
-    def restricted(round_: Round) -> Round:
-        return Round(round_.fold_parts[sample.numbers], round_.n_splits, round_.complete)
-
-    folds = None if prepared.folds is None else restricted(prepared.folds)
+    folds = None if prepared.folds is None else prepared.folds.of_rows(sample.numbers)
     scorers = _scorers(job, prepared, sample.codes, sample.own_weights)
-    parts = list(map(restricted, rounds))
+    parts = [round_.of_rows(sample.numbers) for round_ in rounds]
     return Level(data, sample.own_weights, parts, scorers, LOCAL, folds, whole=False)
 
 

@@ -24,7 +24,7 @@ from polysift.selection.candidates import (
     best_so_far,
     seconds_alone,
 )
-from polysift.selection.costs import Costs, finalists
+from polysift.selection.costs import Costs, affordable, finalists
 from polysift.selection.job import SearchJob
 from polysift.selection.levels import Level
 from polysift.selection.refit import Kept, refit
@@ -47,7 +47,15 @@ FIRST = "first choice"
 
 
 class StageCallback(Protocol):
-    """Is told of the stages of a search, and may end it."""
+    """Is told of the stages of a search, and may end it.
+
+    Attributes
+    ----------
+    keeps_models : bool
+        Whether the models that come before the last one are wanted.
+    """
+
+    keeps_models: bool
 
     def begin(self) -> None:
         """Note that a stage begins."""
@@ -56,7 +64,7 @@ class StageCallback(Protocol):
         """Take the rows of all stages so far; return whether to end the search."""
 
     def model(self, found: SearchResult) -> None:
-        """Take the best model so far, of a sample, with the result as if the search ended now."""
+        """Take the best model so far, of some rows, with the result as if the search ended now."""
 
 
 class Race:
@@ -135,10 +143,11 @@ class Race:
                     return None
                 self._fit_to(level)
                 self._results.rows.pop(FIRST, None)
-                self._at += 1
-                following = self._context.levels[self._at]
-                self._racing = self._results.survivors(self._racing, level, following)
-                self._done = []
+                following = self._context.levels[self._at + 1]
+                racing = self._results.survivors(self._racing, level, following)
+                if not racing:  # to compare on all rows would take longer than the last fit
+                    return None
+                self._at, self._racing, self._done = self._at + 1, racing, []
         except Stopped as stop:
             return stop.status
         except OutOfTime:
@@ -159,7 +168,8 @@ class Race:
         self._results.variants |= {variant.name: variant for variant in variants}
         centers = [context.centers_of(variant.spec) for variant in variants]
         self._check_memory(max(centers), job.memory_limit)
-        self._racing = [(variant, self._results.candidates(variant)) for variant in variants]
+        racing = [(variant, self._results.candidates(variant)) for variant in variants]
+        self._racing = affordable(context, context.levels[0], racing)
         self._restore()
 
     def _first_model(self) -> None:
@@ -181,6 +191,7 @@ class Race:
             if variant.name in self._done:
                 continue
             self._monitor.title = f"{variant.name} ({number} of {count}{level.title})"
+            self._results.add(variant, self._results.candidates(variant))  # also those not run
             expected = self._costs.seconds(level, [(variant, candidates)])
             if expected is not None and expected > self._monitor.seconds_left():
                 raise Stopped(Status.TIME_LIMIT)
@@ -214,7 +225,7 @@ class Race:
                 row.overflow = True
             return
         seconds = self._monitor.elapsed() - began
-        self._costs.measured(level, stage.n_centers, candidates, seconds)
+        self._costs.measured(level, variant, candidates, seconds)
         if level.whole:
             stage.estimate_costs()
         best = self._results.best()
@@ -256,7 +267,7 @@ class Race:
         if best is not None and self._job.refit:
             with self._monitor.keeping_limit():
                 self._model = best, self._refit(level, best)
-                if self._callback is not None:
+                if self._callback is not None and self._callback.keeps_models:
                     self._callback.model(self._result(*self._model, Status.INTERRUPTED))
 
     def _refit(self, level: Level, row: Row) -> Trained:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from polysift.engine.sums import GramSums
 from polysift.features.feature_map import FeatureMap
 from polysift.losses import gives_probabilities
@@ -14,8 +12,9 @@ from polysift.selection.candidates import Candidate, Row, Variant
 from polysift.selection.levels import Level
 from polysift.selection.stage import Ridges, SearchContext, folded
 from polysift.solvers.factor import Ridge, chosen_ridge
-from polysift.solvers.starts import FullGram, solve
+from polysift.solvers.starts import CALIBRATION_FOLDS, FullGram, solve
 from polysift.training.fit import Trained, learned_from_held_out, summarise
+from polysift.training.folds import scored_rows
 from polysift.training.held_out import UnseenRows, out_of_fold_facts, unseen_rows
 
 
@@ -58,12 +57,12 @@ def refit(
     feature_map = FeatureMap(widest.scaler, widest.centers[:n], widest.degree)
     round_, folds = level.refit_round, 0
     if round_ is not None:
-        data = folded(data, round_)
+        data = folded(data, round_) if round_.n_splits else data
         folds = round_.n_splits if context.held_out else 0
     tried = replace(candidate, n=n, reads=(row.params["max_iter"],))
     settings: Any = job.settings(tried)
     shape = context.shape(level, n, data.n_fold_parts)
-    shape = replace(shape, problems=1 + folds, calibrated=folds > 0)
+    shape = replace(shape, problems=1 + folds, calibrated=context.held_out)
     execution = level.backend.fit_in(
         job.memory_limit, shape, job.threads, keep_features=settings.many_sweeps
     )
@@ -88,21 +87,23 @@ def refit(
             settings,
             fit,
             n_folds=folds,
+            scored=context.held_out,
             start=FullGram(sums, chosen),
             name=f"solver-refit-{key}",
         )
-    calibration = thresholds = held_out = None
-    if folds and round_ is not None:
-        parts = np.where(round_.fold_parts < round_.n_splits, round_.fold_parts, -1)
-        own = scores, level.data.codes, level.own_weights, parts
+    calibration = thresholds = held_out = crossed = None
+    if context.held_out and round_ is not None:
+        own = scores, level.data.codes, level.own_weights
+        known = scored_rows(round_, *own, CALIBRATION_FOLDS)
         calibration, thresholds = learned_from_held_out(
-            job.calibrations, job.threshold, context.prepared.classes, *own
+            job.calibrations, job.threshold, context.prepared.classes, known
         )
-        unseen = unseen_rows(*own)
+        if folds:
+            unseen, crossed = unseen_rows(known), calibration
     if unseen is not None:
         log_odds = gives_probabilities(candidate)
         held_out = out_of_fold_facts(
-            context.prepared, unseen, result, calibration, thresholds, log_odds=log_odds
+            context.prepared, unseen, result, crossed, thresholds, log_odds=log_odds
         )
     summary = summarise(context.prepared, job.memory_limit, fit) | {"rows": level.n_rows}
     return Trained(

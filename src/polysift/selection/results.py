@@ -19,7 +19,7 @@ from polysift.selection.candidates import (
     best_so_far,
     standard_error,
 )
-from polysift.selection.costs import finalists
+from polysift.selection.costs import affordable, finalists
 from polysift.selection.levels import Level
 from polysift.selection.stage import SearchContext, empty_rows
 
@@ -148,7 +148,7 @@ class Results:
         return float(held_out.sum() if weights is None else weights @ held_out)
 
     def survivors(self, racing: Racing, level: Level, following: Level) -> Racing:
-        """Return who goes on from a level to the following one; mark the others."""
+        """Return who goes on from a level to the following one, if any; mark the others."""
         scores = {variant.name: self.best_of(level, variant) for variant, _ in racing}
         known = {name: row.mean for name, row in scores.items() if row is not None}
         ranked = [pair for pair in racing if pair[0].name in known]
@@ -161,6 +161,7 @@ class Results:
         if plain is not None and plain not in going and self._near(level, plain[0], going):
             going = [plain, *going[:-1]]
         kept = [(variant, self._better(level, variant, own)) for variant, own in going]
+        kept = affordable(self.context, following, kept)
         on = {variant.name: own for variant, own in kept}
         for variant, _ in racing:
             for (candidate, _), row in self.rows[variant.name].items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +10,7 @@ from polysift.data.source import DataSource
 from polysift.engine.backend import FitContext, last_words
 from polysift.engine.budget import Execution, Shape
 from polysift.features.feature_map import MapSpec
-from polysift.features.survey import Questions, categories_of
+from polysift.features.survey import categories_of
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
@@ -21,7 +22,7 @@ from polysift.selection.race import Race, StageCallback, too_late
 from polysift.selection.stage import SearchContext
 from polysift.selection.variants import plain_share
 from polysift.solvers.result import Status
-from polysift.training.choice import auto_centers
+from polysift.training.choice import auto_centers_of
 from polysift.training.fit import how_to_resume
 from polysift.training.folds import Round, make_rounds
 from polysift.training.preparation import Prepared, as_table, prepare, row_level_bytes
@@ -38,6 +39,7 @@ def search(
     """Run a search, and return the results of all candidates and the refitted choice.
 
     If it is ended before there is a model, the result is that of one quick candidate on a few rows.
+    Where models are kept as they come, that one is made before all else.
 
     Parameters
     ----------
@@ -50,15 +52,35 @@ def search(
     began : float, optional
         When the time limit began, by ``clock.now``; now by default.
     """
+    quick = None
     try:
+        if callback is not None and callback.keeps_models:
+            quick = _quick_model(source, job, callback)
         return _search(source, job, callback, began)
     except NoModel as ended:
-        found = last_resort(source, job, ended.status, _search)
-        if found is not None:
-            return found
+        quick = quick or last_resort(source, job, _search)
+        if quick is not None:
+            return replace(quick, status=ended.status)
         if ended.status is Status.INTERRUPTED:
             raise KeyboardInterrupt from None
         raise TimeoutError(ended.message) from None
+
+
+def _quick_model(
+    source: DataSource, job: SearchJob, callback: StageCallback
+) -> SearchResult | None:
+    """Pass a quick model of a few rows to whoever keeps models; None if there can be none."""
+    try:
+        with warnings.catch_warnings():  # what few rows lack, all may have
+            warnings.simplefilter("ignore")
+            quick = last_resort(source, job, _search)
+        if quick is not None and quick.model is not None:
+            callback.model(replace(quick, status=Status.INTERRUPTED))
+    except KeyboardInterrupt:
+        raise NoModel(Status.INTERRUPTED) from None
+    if quick is not None and quick.status is Status.INTERRUPTED:
+        raise NoModel(Status.INTERRUPTED)
+    return quick
 
 
 def _search(
@@ -80,7 +102,7 @@ def _search(
             prepared = _prepare(source, job, fit)
             spec = replace(job.spec, table=prepared.table)
             if job.openings is not None and job.openings.centers:
-                spec = replace(spec, n_centers=auto_centers(float(prepared.counts.sum())))
+                spec = replace(spec, n_centers=auto_centers_of(prepared))
             job = replace(job, spec=spec)
             codes, weights, classes = prepared.data.codes, prepared.weights, prepared.classes
             if job.threshold is not None:
@@ -107,26 +129,24 @@ def _search(
 def _prepare(source: DataSource, job: SearchJob, fit: FitContext) -> Prepared:
     """Survey the rows, once for all stages."""
     share = max([plain_share(source, job), *(s / source.n_rows for s in sample_sizes(source, job))])
-
-    def questions(table: bool) -> Questions:
-        widest = _widest(source, replace(job, spec=replace(job.spec, table=table)))
-        asked = widest.questions(source.n_features, labels=True, digest=job.checkpoint is not None)
-        centers = job.spec.centers
-        if job.openings is not None and isinstance(centers, str) and centers != "uniform":
-            # Which centers a map has is known once it is chosen.
-            scheme = "random" if centers == "auto" else centers
-            asked = replace(asked, scheme=scheme, n_centers=job.spec.n_centers or asked.n_centers)
-        hashes = bool(job.calibrations) or job.threshold is not None
-        return replace(
-            asked,
-            quantiles=table or job.quantiles,
-            hashes=hashes,
-            sampled=min(share, 1.0),
-            row_levels=bool(categories_of(source)),
-        )
-
+    spec = _widest(source, job)
+    table = as_table(source, spec)
+    widest = _widest(source, replace(job, spec=replace(job.spec, table=table)))
+    asked = widest.questions(source.n_features, labels=True, digest=job.checkpoint is not None)
+    centers = job.spec.centers
+    if job.openings is not None and isinstance(centers, str) and centers != "uniform":
+        # Which centers a map has is known once it is chosen.
+        scheme = "random" if centers == "auto" else centers
+        asked = replace(asked, scheme=scheme, n_centers=job.spec.n_centers or asked.n_centers)
+    asked = replace(
+        asked,
+        quantiles=table or job.quantiles,
+        hashes=bool(job.calibrations) or job.threshold is not None,
+        sampled=min(share, 1.0),
+        row_levels=bool(categories_of(source)),
+    )
     with fit.executing(_survey_execution(source, job)) as surveying:
-        return prepare(source, _widest(source, job), questions, job.class_weights[0], surveying)
+        return prepare(source, spec, asked, job.class_weights[0], surveying)
 
 
 def _widest(source: DataSource, job: SearchJob) -> MapSpec:

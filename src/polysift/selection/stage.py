@@ -283,7 +283,7 @@ class Stage:
         folds = np.where(round_.fold_parts < round_.n_splits, round_.fold_parts, -1)
         if self._level.own_weights is not None:
             folds = np.where(self._level.own_weights > 0, folds, -1)
-        rows = unseen_rows(scores, self._level.data.codes, self._level.own_weights, folds)
+        rows = unseen_rows((scores, self._level.data.codes, self._level.own_weights, folds))
         self._unseen[values.astype(float).tobytes()] = rows
 
     def unseen(self, row: Row) -> UnseenRows | None:

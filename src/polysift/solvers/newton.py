@@ -52,7 +52,7 @@ MAX_RISE = 1e-12
 """How far a loss without kinks may rise in a step by rounding, relative to the loss."""
 
 MIN_STEP_SHARE = 0.5
-"""If less than this share of a step was taken, a Hessian is due: BFGS learns little from it."""
+"""After less than this share of a step the Hessian is damped or renewed: BFGS learns little."""
 
 SUBSAMPLE_ROWS_PER_CENTER, MIN_SUBSAMPLE_ROWS = 50, 10_000
 """Rows per center of the subsample on which it begins, and the minimum of its rows."""
@@ -256,6 +256,8 @@ class Newton(Solver):
         g = -(self._T.T @ swept.r[:, k]) / self.m
         if column.begun and column.next_delta == column.delta:
             column.follow(column.length * column.dz, g - column.g)
+        if column.next_delta != column.delta:
+            column.redampings = 0
         column.u, column.delta, column.g = self.u[:, k], column.next_delta, g
         column.taken = column.length if column.begun else 1.0
         column.damp()
@@ -268,7 +270,7 @@ class Newton(Solver):
         for k, column in enumerate(self.columns):
             if column.done or not column.arrived:
                 continue
-            if not self._due(column, engine.n_rows):
+            if self._keeps_hessian(column, engine.n_rows):
                 near = column.aim(self.settings.tol)
                 if not near or column.since == 0:
                     continue  # before it stops, a new Hessian must confirm it
@@ -288,10 +290,19 @@ class Newton(Solver):
         """Return the Hessian of the penalty in the coordinates z, if there is one."""
         return self.penalty / self.m * (self._T.T @ self._T) if self.penalty else None
 
-    def _due(self, column: NewtonColumn, rows: int) -> bool:
-        """Return whether a Hessian is worth its cost, or the last step was bad."""
+    def _keeps_hessian(self, column: NewtonColumn, rows: int) -> bool:
+        """Return whether the last Hessian will do; after a bad step it is damped anew.
+
+        A new one is due when it is worth its cost, or when damping has not helped.
+        """
         cost = min(self._drawn(rows), rows) * self.problem.n / (HESSIAN_PASS_RATIO * rows)
-        return column.since * PASSES_PER_HESSIAN_COST >= cost or column.taken < MIN_STEP_SHARE
+        if column.since * PASSES_PER_HESSIAN_COST >= cost:
+            return False
+        if column.taken < MIN_STEP_SHARE:
+            if column.redampings == 0:
+                return False
+            column.redamp(self._penalty_hessian())
+        return True
 
     def _drawn(self, rows: int) -> float:
         """Return the expected number of rows from which a Hessian is estimated."""

@@ -46,6 +46,9 @@ MAX_DAMPED_SHARE = 0.99
 ROUNDING_DISTANCE = 1e-12
 """A distance to the minimum, relative to the loss, below which slopes are noise."""
 
+MAX_REDAMPINGS = 2
+"""How often a Hessian is damped anew, at the same delta, before another one is computed."""
+
 LOOK_BACK_STEPS = 3
 """Steps over which the loss must have changed little."""
 
@@ -87,6 +90,8 @@ class NewtonColumn:
         The sum of the scaled curvature at u: about the number of rows near the margin.
     damping : float
         What is added to the Hessian's diagonal, to limit the length of steps.
+    redampings : int
+        How often the last Hessian may still be damped anew.
     warm : bool
         Whether delta may be too small for a warm start at this point.
     small_loss : float
@@ -116,6 +121,7 @@ class NewtonColumn:
     since: int = 0
     curved: float = 0.0
     damping: float = 0.0
+    redampings: int = 0
     arrived: bool = False
     warm: bool = False
     small_loss: float = 0.0
@@ -135,18 +141,28 @@ class NewtonColumn:
         ``constant`` is a part of the Hessian that is the same at every point, that of a penalty; it
         is overwritten.
         """
-        n = len(H)
         self.M = H / (4.0 * self.delta * m) + HESSIAN_MEMORY * self.M
+        self.since, self.redampings = 0, MAX_REDAMPINGS
+        self._invert(constant)
+
+    def redamp(self, constant: FloatArray | None = None) -> None:
+        """Update W by the present damping of the last Hessian."""
+        self.redampings -= 1
+        self._invert(constant)
+
+    def _invert(self, constant: FloatArray | None) -> None:
+        """Set W to the inverse of M plus the damping and ``constant``, which is overwritten."""
+        n = len(self.M)
         fixed = self.M if constant is None else np.add(constant, self.M, out=constant)
         ridge = max(self.damping, 1e-14 * float(np.trace(fixed)))
-        self.since = 0
         while np.isfinite(ridge):  # else W is unchanged
             try:
-                factor = scipy.linalg.cho_factor(fixed + ridge * np.eye(n), check_finite=False)
+                R, _ = scipy.linalg.cho_factor(fixed + ridge * np.eye(n), check_finite=False)
             except scipy.linalg.LinAlgError:
                 ridge *= 10.0
             else:
-                self.W = scipy.linalg.cho_solve(factor, np.eye(n), check_finite=False)
+                upper, _ = scipy.linalg.lapack.dpotri(R)  # a third of solving for each column
+                self.W = np.triu(upper) + np.triu(upper, 1).T
                 return
 
     def damp(self) -> None:

@@ -79,6 +79,7 @@ def solve(
     context: FitContext,
     *,
     n_folds: int = 0,
+    scored: bool = False,
     start: Start = FULL_GRAM,
     u0: FloatArray | None = None,
     point: InitialPoint | None = None,
@@ -97,6 +98,8 @@ def solve(
         Threads, progress, the checkpoint.
     n_folds : int
         The folds, which are the first fold parts of the engine's rows.
+    scored : bool
+        Whether to return scores without folds, too: those of all rows, which are in one fold part.
     start : Start
         How the solvers start.
     u0 : ndarray of shape (n, K), optional
@@ -113,8 +116,8 @@ def solve(
     result : Result
         The outcome over all rows.
     scores : ndarray of shape (m, K)
-        The score of each row by the solver without its fold; empty if there are no folds. It takes
-        one more pass, also after the time limit.
+        The score of each row by the solver without its fold, if asked for or there are folds;
+        else empty. They take one more pass, also after the time limit.
     """
     began = clock.now()
     solvers = start.solvers(engine, settings, [None, *range(n_folds)], context)
@@ -135,8 +138,8 @@ def solve(
     loop.run(callback=callback)
     context.monitor.lift()
     scores = np.empty((0, 0))
-    if n_folds:
-        own = [solver.coefficients() for solver in solvers[1:]]
+    if n_folds or scored:
+        own = [solver.coefficients() for solver in solvers[1 if n_folds else 0 :]]
         scores = np.asarray(engine.scores([solvers[0].problem], own))
     first = solvers[0]
     result = replace(first.result(), solver=settings.name, leave_one_out=first.leave_one_out())

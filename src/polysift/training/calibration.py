@@ -30,6 +30,9 @@ MAX_NEWTON_STEPS = 100
 NEWTON_STEP_TOLERANCE = 1e-7
 """A Newton step this small, relative to the parameters, is the last: the next is its square."""
 
+ROUNDING = 1e-10
+"""What rounding may change of scores, relative to the largest."""
+
 INTERNAL_FOLDS = 5
 """The number of folds for cross-fitting, if all rows are in one fold."""
 
@@ -148,8 +151,19 @@ def _isotonic(
     if not len(scores):
         return np.zeros(1), np.full(1, 0.5)  # no rows: a probability of 1/2, as for a sigmoid
     regression = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-    regression.fit(scores, positive.astype(float), weights)
+    regression.fit(_tied(scores), positive.astype(float), weights)
     return regression.X_thresholds_, regression.y_thresholds_
+
+
+def _tied(scores: FloatArray) -> FloatArray:
+    """Return scores with those equal that rounding alone can tell apart, as those of equal rows."""
+    order = np.argsort(scores, kind="stable")
+    ascending = scores[order]
+    near = np.diff(ascending) <= ROUNDING * np.abs(scores).max()
+    first = np.maximum.accumulate(np.where(np.append(False, near), 0, np.arange(len(scores))))
+    tied = np.empty(len(scores))
+    tied[order] = ascending[first]
+    return tied
 
 
 def _sigmoid(scores: FloatArray, positive: FloatArray, weights: FloatArray) -> tuple[float, float]:

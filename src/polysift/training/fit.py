@@ -23,20 +23,21 @@ from polysift.features.survey import Questions, categories_of
 from polysift.runtime.checkpoints import Checkpoint, digest
 from polysift.runtime.parallel import single_threaded_blas
 from polysift.runtime.progress import Monitor, OutOfTime, WorkersLostError
-from polysift.runtime.types import FloatArray, IntArray
+from polysift.runtime.types import FloatArray
 from polysift.solvers.conjugate_gradients import SampledGram
 from polysift.solvers.initial_point import InitialPoint, initial_point
 from polysift.solvers.loop import IterationCallback
 from polysift.solvers.result import Result
 from polysift.solvers.starts import (
+    CALIBRATION_FOLDS,
     FullGram,
     Start,
     solve,
 )
 from polysift.solvers.subsample import Subsample
 from polysift.training.calibration import Calibration, best_calibration
-from polysift.training.choice import MapChooser, auto_centers, enough_centers, sampled_rows
-from polysift.training.folds import Round
+from polysift.training.choice import MapChooser, auto_centers_of, enough_centers, sampled_rows
+from polysift.training.folds import Round, ScoredRows, scored_rows
 from polysift.training.held_out import (
     LeaveOneOutRows,
     leave_one_out_rows,
@@ -45,7 +46,7 @@ from polysift.training.held_out import (
 )
 from polysift.training.job import Job
 from polysift.training.plan import execution_for, plan, shape_of
-from polysift.training.preparation import Prepared, prepare
+from polysift.training.preparation import Prepared, as_table, prepare
 from polysift.training.stored_rows import storing
 from polysift.training.target_folds import with_targets
 from polysift.training.thresholds import Threshold, Thresholds, learn_thresholds
@@ -158,6 +159,7 @@ def train(
                     job.settings,
                     context,
                     n_folds=0 if folds is None else folds.n_splits,
+                    scored=folds is not None,
                     start=_start(data, feature_map, job, shape, warm=warm is not None),
                     u0=None if warm is None else warm.u,
                     point=point,
@@ -166,14 +168,16 @@ def train(
                 calibration = thresholds = held_out = unscored = None
                 if folds is not None:
                     kinds = () if job.calibration is None else (job.calibration,)
-                    unseen = scores, prepared.data.codes, prepared.weights, folds.fold_parts
+                    own = scores, prepared.data.codes, prepared.weights
+                    known = scored_rows(folds, *own, CALIBRATION_FOLDS)
                     calibration, thresholds = learned_from_held_out(
-                        kinds, job.threshold, prepared.classes, *unseen
+                        kinds, job.threshold, prepared.classes, known
                     )
-                    rows = unseen_rows(*unseen)
-                    held_out = out_of_fold_facts(prepared, rows, result, calibration, thresholds)
+                learned = calibration, thresholds
+                if folds is not None and folds.n_splits:
+                    held_out = out_of_fold_facts(prepared, unseen_rows(known), result, *learned)
                 elif warm is None and point is None:
-                    unscored = leave_one_out_rows(prepared, feature_map, result)
+                    unscored = leave_one_out_rows(prepared, feature_map, result, *learned)
                     if unscored is not None and not unscored.can_wait:
                         held_out, unscored = unscored.facts(context), None
         except OutOfTime as late:
@@ -254,26 +258,22 @@ def _surveyed(source: DataSource, job: Job, context: FitContext, *, warm: bool) 
         _, n = job.spec.resolve(source.n_features)
         n = n if choosing else 0  # then the sample serves only to score rows without themselves
         share = sampled_rows(source.n_rows, source.n_features, n) / source.n_rows
-
-    def questions(table: bool) -> Questions:
-        spec, digests = replace(job.spec, table=table), job.checkpoint is not None
-        asked = spec.questions(source.n_features, labels=True, digest=digests)
-        asked = _with_open_centers(asked, job, source)
-        folds = job.held_out  # they are dealt when labels are known
-        return replace(
-            asked,
-            gather=gather,
-            sampled=share,
-            hashes=folds,
-            targets=levels and not folds,
-            row_levels=levels and folds,
-        )
-
+    spec, digests = replace(job.spec, table=as_table(source, job.spec)), job.checkpoint is not None
+    asked = spec.questions(source.n_features, labels=True, digest=digests)
+    folds = job.held_out  # they are dealt when labels are known
+    asked = replace(
+        _with_open_centers(asked, job, source),
+        gather=gather,
+        sampled=share,
+        hashes=folds,
+        targets=levels and not folds,
+        row_levels=levels and folds,
+    )
     with context.executing(_least_execution(source, job)) as surveying:
         return prepare(
             source,
             job.spec,
-            questions,
+            asked,
             job.class_weight,
             surveying,
             job.classes,
@@ -299,7 +299,7 @@ def _counted(job: Job, prepared: Prepared) -> MapSpec:
     spec = replace(job.spec, table=prepared.table)
     if not job.auto_centers:
         return spec
-    return replace(spec, n_centers=auto_centers(float(prepared.counts.sum())))
+    return replace(spec, n_centers=auto_centers_of(prepared))
 
 
 def _chosen(
@@ -358,25 +358,20 @@ def summarise(prepared: Prepared, memory_limit: int, context: FitContext) -> dic
 
 
 def _folded(prepared: Prepared, folds: Round | None) -> TrainingSet:
-    """Return the rows, divided into the folds of a calibration."""
-    if folds is None:
+    """Return the rows, divided into the folds of a calibration, if there are any."""
+    if folds is None or not folds.n_splits:
         return prepared.data
     return replace(prepared.data, fold_parts=folds.fold_parts, n_fold_parts=folds.n_fold_parts)
 
 
 def learned_from_held_out(
-    calibrations: Sequence[str],
-    threshold: Threshold | None,
-    classes: Any,
-    scores: FloatArray,
-    codes: IntArray,
-    weights: FloatArray | None,
-    folds: IntArray,
+    calibrations: Sequence[str], threshold: Threshold | None, classes: Any, known: ScoredRows
 ) -> tuple[Calibration | None, Thresholds | None]:
     """Return the calibration and the decision thresholds by the scores of held-out rows.
 
     Each is None where it is not asked for; see ``best_calibration`` and ``learn_thresholds``.
     """
+    scores, codes, weights, folds = known
     calibrated = learned = None
     if calibrations:
         calibrated = best_calibration(calibrations, scores, codes, len(classes), weights, folds)

@@ -23,6 +23,9 @@ from polysift.runtime.types import FloatArray, IntArray
 
 Split = tuple[IntArray, IntArray]
 
+ROUNDED_WEIGHT = 1e-6
+"""A weight that is no more than what rounding leaves of sums of weights."""
+
 
 @dataclass(frozen=True)
 class Round:
@@ -37,16 +40,25 @@ class Round:
         The number of splits.
     complete : bool
         Whether every row of positive weight is used.
+    starts : ndarray of shape (m,) or None
+        For a calibration of rows that repeat so often that no row is in a test part
+        (``stratified_folds``): the weight of the rows before each one.
     """
 
     fold_parts: IntArray
     n_splits: int
     complete: bool
+    starts: FloatArray | None = None
 
     @property
     def n_fold_parts(self) -> int:
         """The number of fold parts, including that of rows in no test part, if any."""
         return self.n_splits + bool((self.fold_parts == self.n_splits).any())
+
+    def of_rows(self, numbers: IntArray) -> Round:
+        """Return the round of some of the rows."""
+        starts = None if self.starts is None else self.starts[numbers]
+        return Round(self.fold_parts[numbers], self.n_splits, self.complete, starts)
 
 
 def stratified_folds(codes: IntArray, weights: FloatArray | None, hashes: Words, k: int) -> Round:
@@ -54,23 +66,52 @@ def stratified_folds(codes: IntArray, weights: FloatArray | None, hashes: Words,
 
     The rows of each class are dealt out in the order of their hashes, and equal rows are dealt as
     one: a row of weight 2 and a row that is there twice give the same folds, in whatever order the
-    rows come. Where the rows of a class repeat more than k times on average, they are draws from a
-    few distinct ones: whole folds of these could not be predicted from the others, so that each
-    row is dealt on its own.
+    rows come. Where rows repeat more than k times on average, they are draws from a few distinct
+    ones, whole folds of which could not be predicted from the others. Then no row is in a test
+    part: a model without one of many equal rows is nearly the model of all.
     """
     present = np.arange(len(codes)) if weights is None else np.flatnonzero(weights > 0)
-    w = None if weights is None else weights[present]
-    keys = (hashes[present], codes[present])
-    order = np.lexsort(keys if w is None else (w, *keys))
-    hashes, codes_in_order = (key[order] for key in keys)
+    w = np.ones(len(present)) if weights is None else weights[present]
+    order = np.lexsort((w, hashes[present], codes[present]))
+    w, hashes, codes_in_order = w[order], hashes[present][order], codes[present][order]
     first = np.ones(len(order), dtype=bool)  # whether a row begins a run of equal ones
     first[1:] = (hashes[1:] != hashes[:-1]) | (codes_in_order[1:] != codes_in_order[:-1])
-    totals = np.bincount(codes_in_order, None if w is None else w[order])
-    alone = totals > k * np.bincount(codes_in_order[first], minlength=len(totals))
-    dealt = np.cumsum(first | alone[codes_in_order]) - 1
     fold_parts = np.full(len(codes), -1, dtype=np.int32)
-    fold_parts[present[order]] = dealt % k
+    if w.sum() > k * np.count_nonzero(first):
+        fold_parts[present] = 0
+        starts = np.zeros(len(codes))
+        starts[present[order]] = np.cumsum(w) - w
+        return Round(fold_parts, 0, True, starts)
+    fold_parts[present[order]] = (np.cumsum(first) - 1) % k
     return Round(fold_parts, k, True)
+
+
+ScoredRows = tuple[FloatArray, IntArray, FloatArray | None, IntArray]
+"""The scores of rows, their classes, weights and folds; -1 for a row that is in none."""
+
+
+def scored_rows(
+    round_: Round, scores: FloatArray, codes: IntArray, weights: FloatArray | None, k: int
+) -> ScoredRows:
+    """Return what a calibration learns from, and the folds to assess it by.
+
+    Where no row is in a test part, k folds share the weight of each row, dealt out in units: a row
+    of weight 3 is in three folds with a weight of 1, as three equal rows would be.
+    """
+    if round_.starts is None:
+        held_out = round_.fold_parts < round_.n_splits
+        return scores, codes, weights, np.where(held_out, round_.fold_parts, -1)
+    w = np.ones(len(codes)) if weights is None else weights
+    start = round_.starts[:, np.newaxis]
+    stop, fold = start + w[:, np.newaxis], np.arange(k)
+
+    def dealt(before: FloatArray) -> FloatArray:
+        """Return how much of the weight before a point is in each fold."""
+        return before // k + np.clip(before % k - fold, 0.0, 1.0)
+
+    shares = dealt(stop) - dealt(start)
+    rows, folds = np.nonzero((shares > ROUNDED_WEIGHT) & (w > 0)[:, np.newaxis])
+    return scores[rows], codes[rows], shares[rows, folds], folds
 
 
 def make_rounds(

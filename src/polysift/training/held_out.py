@@ -26,6 +26,7 @@ from polysift.solvers.leave_one_out import LeaveOneOut
 from polysift.solvers.result import Result
 from polysift.training.calibration import Calibration, SigmoidCalibrator
 from polysift.training.evaluation import evaluation_of
+from polysift.training.folds import ScoredRows
 from polysift.training.metrics import (
     QUANTILE,
     SHARES,
@@ -85,6 +86,10 @@ class LeaveOneOutRows:
         The classes.
     rare : int
         The rarest class.
+    calibration : Calibration or None
+        Whose calibrator makes probabilities of scores; else the loss may.
+    thresholds : Thresholds or None
+        The decision thresholds.
     """
 
     sample: LabelledSample
@@ -94,6 +99,8 @@ class LeaveOneOutRows:
     unit: float
     classes: Any
     rare: int
+    calibration: Calibration | None = None
+    thresholds: Thresholds | None = None
 
     @property
     def can_wait(self) -> bool:
@@ -118,15 +125,22 @@ class LeaveOneOutRows:
             return self.facts(FitContext(Monitor(), LOCAL))
 
     def _scored(self, scores: FloatArray) -> RowScores:
-        """Return the rows with their scores, which the logistic loss makes log-odds."""
+        """Return the rows with their scores, and probabilities where the model has them."""
         p = _sigmoid(scores) if self.without.loss is LOGISTIC else None
+        if self.calibration is not None:
+            p = self.calibration.calibrator.probabilities(scores)
+        less = 0.0 if self.thresholds is None else self.thresholds.values
         sample, n_classes = self.sample, len(self.classes)
-        own = sample.own_weights
-        return RowScores(sample.codes, predicted_codes(scores), scores, p, own, n_classes)
+        predicted, own = predicted_codes(scores - less), sample.own_weights
+        return RowScores(sample.codes, predicted, scores, p, own, n_classes)
 
 
 def leave_one_out_rows(
-    prepared: Prepared, feature_map: FeatureMap, result: Result
+    prepared: Prepared,
+    feature_map: FeatureMap,
+    result: Result,
+    calibration: Calibration | None = None,
+    thresholds: Thresholds | None = None,
 ) -> LeaveOneOutRows | None:
     """Return the rows that are scored without themselves; None if nothing is known of them.
 
@@ -138,6 +152,10 @@ def leave_one_out_rows(
         The feature map as rows of the training see it.
     result : Result
         The coefficients, and how a row's own influence is taken out.
+    calibration : Calibration, optional
+        Whose calibrator makes probabilities of scores; else the loss may.
+    thresholds : Thresholds, optional
+        The decision thresholds.
     """
     sample, encoding, without = prepared.sample, prepared.data.encoding, result.leave_one_out
     if sample is None or without is None or encoding is None:
@@ -146,7 +164,8 @@ def leave_one_out_rows(
     if not sample.total:
         return None
     classes, rare = prepared.classes, rarest_class(prepared.counts)
-    return LeaveOneOutRows(sample, feature_map, result.u, without, encoding.unit, classes, rare)
+    known = sample, feature_map, result.u, without, encoding.unit, classes, rare
+    return LeaveOneOutRows(*known, calibration, thresholds)
 
 
 def widened(name: str, found: Estimate, correction: float) -> Estimate:
@@ -183,13 +202,9 @@ class UnseenRows:
     numbers: IntArray
 
 
-def unseen_rows(
-    scores: FloatArray, codes: IntArray, weights: FloatArray | None, folds: IntArray
-) -> UnseenRows:
-    """Return the rows that are in a fold, or some of them at equal distances if they are many.
-
-    ``folds`` is the fold of each row, or -1 for one in none.
-    """
+def unseen_rows(known: ScoredRows) -> UnseenRows:
+    """Return the rows that are in a fold, or some of them at equal distances if they are many."""
+    scores, codes, weights, folds = known
     some = np.flatnonzero(folds >= 0)
     some = some[:: -(-len(some) // MAX_OUT_OF_FOLD_ROWS) or 1]
     return UnseenRows(codes[some], scores[some], None if weights is None else weights[some], some)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,7 +97,7 @@ class Prepared:
 def prepare(
     source: DataSource,
     spec: MapSpec,
-    questions: Callable[[bool], Questions],
+    asked: Questions,
     class_weight: Any,
     context: FitContext,
     classes: Any = None,
@@ -112,8 +112,8 @@ def prepare(
         The rows.
     spec : MapSpec
         Whether the rows are those of a table, as far as types say, and the most levels.
-    questions : callable
-        Takes whether the rows are those of a table, returns what the survey must collect.
+    asked : Questions
+        What the survey must collect.
     class_weight : dict, "balanced" or None
         The weights of the classes.
     context : FitContext
@@ -124,7 +124,6 @@ def prepare(
         Whether a sample by position is taken beside the one by content, should too few rows of
         that differ.
     """
-    asked = questions(as_table(source, spec))
     resample = resample and 0.0 < asked.sampled < 1.0
     first = replace(
         asked,
@@ -149,11 +148,7 @@ def prepare(
         weights = encoding.weights(own, codes)
     folds = _folds(parts, codes, own)
 
-    def once_more() -> Survey:
-        again = replace(questions(True), labels=False, sampled=0.0)
-        return context.backend.survey(source, again, context.pool, context.monitor)
-
-    known = columns_of(source, spec, found, once_more, whole=encoding.unit == 1.0)
+    known = columns_of(source, spec, found, whole=encoding.unit == 1.0)
     data = TrainingSet(source, codes, len(encoding.classes), weights, encoding=encoding)
     deciding = {}
     if sampled_share(source) > 0:
@@ -212,14 +207,10 @@ def columns_of(
     source: DataSource,
     spec: MapSpec,
     found: Survey,
-    survey_as_table: Callable[[], Survey],
     *,
     whole: bool = True,
 ) -> Surveyed:
     """Find what the columns of surveyed rows are.
-
-    Rows that were surveyed as plain numbers (``as_table``), and have missing values, are surveyed
-    once more.
 
     Parameters
     ----------
@@ -228,21 +219,20 @@ def columns_of(
     spec : MapSpec
         Whether they were surveyed as those of a table, and the most levels.
     found : Survey
-        What was found.
-    survey_as_table : callable
-        Surveys them once more, as the rows of a table.
+        What was found; with the distributions of the columns, unless these are known to be numbers,
+        none of them missing (``as_table``).
     whole : bool
         Whether weights are multiplicities.
     """
-    named, table = source.names is not None, spec.table
     columns = find_columns(
-        source.types, named, source.n_rows, found, whole=whole, max_levels=spec.max_levels
+        source.types,
+        source.names is not None,
+        source.n_rows,
+        found,
+        whole=whole,
+        max_levels=spec.max_levels,
     )
-    if not (columns.plain or table):
-        table, digests = True, found.digests
-        if not as_table(source, spec):
-            found = survey_as_table()
-            found.digests = digests
+    table = spec.table or not columns.plain
     numbers = found.statistics
     if table or columns.written or not set(columns.kinds) & {*LEFT_OUT} <= {CONSTANT}:
         found = replace(restricted(found, columns), columns=columns)

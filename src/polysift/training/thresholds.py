@@ -220,10 +220,14 @@ def _margins(scores: FloatArray, values: FloatArray, k: int) -> tuple[FloatArray
 
 
 def _cuts(margins: FloatArray, own: Any, n: int) -> FloatArray:
-    """Return the cuts to try: between quantiles of the margins, of the class and of the others."""
+    """Return the cuts to try: between quantiles of the margins, of the class and of the others.
+
+    Equal margins count once, so that weights and repeated rows have the same cuts.
+    """
     count = max(min(MAX_CUTS, MAX_CONFUSED // (n * n)), MIN_CUTS) // 2
     shares = np.linspace(0.0, 1.0, count)
-    parts = [np.quantile(part, shares) for part in (margins[own], margins[~own]) if len(part)]
+    parts = [np.unique(part) for part in (margins[own], margins[~own]) if len(part)]
+    parts = [np.quantile(part, shares) for part in parts]
     found = np.unique(np.concatenate(parts))
     return (found[1:] + found[:-1]) / 2.0 if len(found) > 1 else found
 

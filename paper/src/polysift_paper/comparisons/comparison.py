@@ -20,6 +20,7 @@ COLUMNS = (
     "fit_seconds",
     "predict_seconds",
     "peak_mb",
+    "clock",
     "params",
     "status",
 )
@@ -27,6 +28,13 @@ COLUMNS = (
 
 FIGURES = ("accuracy", "auc", "search_seconds", "fit_seconds", "predict_seconds", "peak_mb")
 """Those of the columns that are figures, or None where there is none."""
+
+MEASURED = COLUMNS[4:]
+"""What is measured: all but which row it is."""
+
+CLOCKS = ("processor", "wall")
+"""What seconds are of: the processor, on one thread, or all that passed, on all cores or in older
+rows. Averages take one kind alone, the former if there is any."""
 
 FPC_ROWS = {name: variant.title for name, variant in VARIANTS.items()}
 """FPC in three settings; the first of them, the text, counts as the paper's system."""

@@ -32,6 +32,7 @@ from polysift_paper.comparisons.tables import (
     cells_of,
     explanations,
     footnotes,
+    print_alone,
     row_title,
     tables_markdown,
     value_text,
@@ -266,6 +267,7 @@ def _document(comparison: Comparison, remarks: Path, command: str) -> list[str]:
         lines += [remarks.read_text(encoding="utf-8").strip(), ""]
     lines += ["## What the rows say", "", *_verdicts(comparison.findings), ""]
     lines += tables_markdown(comparison.summary)
+    lines += _print_alone(comparison)
     for file, one in comparison.pictures.items():
         address = f"images/{name}/{file}.svg"
         lines += [f"## {one.title}", "", f"![{escaped(one.words)}]({address})", ""]
@@ -283,6 +285,15 @@ def _document(comparison: Comparison, remarks: Path, command: str) -> list[str]:
         f"Tables: {', '.join(f'[{file}](results/{name}/{file})' for file in FILES)}",
     ]
     return lines
+
+
+def _print_alone(comparison: Comparison) -> list[str]:
+    heads, rows = print_alone(comparison.table, by_pair(comparison.summary))
+    if not rows:
+        return []
+    entries = [[escaped(entry) for entry in row] for row in rows]
+    title = "## Printed, and not run here"
+    return [title, "", *markdown_table([escaped(head) for head in heads], entries), ""]
 
 
 def _verdicts(findings: Sequence[Finding]) -> list[str]:

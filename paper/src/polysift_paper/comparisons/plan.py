@@ -11,7 +11,7 @@ from typing import Any
 from polysift.datasets import UCI, available, load
 from polysift.datasets.catalogue import find_entry
 from polysift_paper.comparisons.case import MADE, SHAPES
-from polysift_paper.comparisons.comparison import COLUMNS, COMPARISONS, FIGURES, kind_of
+from polysift_paper.comparisons.comparison import COLUMNS, COMPARISONS, MEASURED, kind_of
 from polysift_paper.comparisons.trial import measure
 from polysift_paper.studies.runner import adopt, run_study
 from polysift_paper.studies.study import Row
@@ -100,7 +100,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
 """How comparisons are run. The limits are ours: without them, libsvm takes days."""
 
 QUICK: dict[str, Any] = {"runs": 2, "limit": 10.0, "grid": "quick"}
-QUICK_ROWS = {"massive": 50_000}
+QUICK_ROWS = {"massive": 50_000, "highdim": 2_000}
+"""Training rows at most, for a first look."""
 
 
 def plan(
@@ -266,10 +267,6 @@ def continue_from(trials: Trials, folder: Path, measured: Iterable[Row], *, seed
         return None if row is None else [{name: row[name] for name in MEASURED}]
 
     return adopt(trials, trials.runs, folder, found, seed=seed)
-
-
-MEASURED = (*FIGURES, "params", "status")
-"""What a trial returns of a cell."""
 
 
 def _has_failed(rows: list[Row]) -> bool:

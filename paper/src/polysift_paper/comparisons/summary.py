@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from polysift_paper.comparisons.comparison import (
+    CLOCKS,
     COLUMNS,
     DATA,
     DRAWN_FOR,
@@ -78,7 +79,8 @@ def read_rows(text: str) -> list[Row]:
     rows: list[Row] = []
     for entry in csv.DictReader(StringIO(text)):
         figures = {name: float(entry[name]) if entry[name] else None for name in FIGURES}
-        rows.append({**entry, **figures, "params": json.loads(entry["params"])})
+        clock = entry.get("clock", CLOCKS[1])  # older tables do not say
+        rows.append({**entry, **figures, "clock": clock, "params": json.loads(entry["params"])})
     return checked_rows(rows)
 
 
@@ -93,7 +95,8 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
     Returns
     -------
     list of dict
-        In the paper's order. A mean is taken over the runs that have the figure; under
+        In the paper's order. A mean is taken over the runs that have the figure, one of seconds
+        over those by one clock ("timed_runs" by "clock"), as ``CLOCKS`` says; under
         ``<name>_std`` is the standard deviation over them (with n - 1), None for a single one.
     """
     groups: dict[tuple[str, str], list[Row]] = {}
@@ -120,8 +123,13 @@ def _line(data: str, method: str, rows: list[Row]) -> Row:
     line: Row = {"data": data, "method": method}
     counted = [row for row in rows if row["fit_seconds"] is not None or row["accuracy"] is not None]
     line["runs"] = len(counted)
+    clocks = {row["clock"] for row in counted}
+    line["clock"] = next((clock for clock in CLOCKS if clock in clocks), None)
+    timed = [row for row in rows if row["clock"] == line["clock"]]
+    line["timed_runs"] = sum(row["fit_seconds"] is not None for row in timed)
     for name in AVERAGED:
-        values = [value for row in rows if (value := _value(row, name)) is not None]
+        taken = timed if name.endswith("_seconds") else rows
+        values = [value for row in taken if (value := _value(row, name)) is not None]
         line[name] = float(np.mean(values)) if values else None
         line[f"{name}_std"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
     chosen = Counter(_json(row["params"]) for row in counted)

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from polysift.reporting.page import NONE
 from polysift_paper.comparisons.comparison import (
+    CLOCKS,
     DRAWN_FOR,
     KINDS,
     OURS,
     REVERSED,
+    ComparisonTable,
     data_title,
     kind_of,
     method_title,
@@ -22,6 +24,9 @@ from polysift_paper.studies.page import escaped, markdown_table
 from polysift_paper.studies.study import Row
 
 MINUS = "\u2212"
+
+WALL = "\u02b7"
+"""The mark of seconds by the wall clock; all others are of the processor."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +99,7 @@ class Cell:
     mean, spread : str
         Ours: the mean, and the standard deviation or "".
     mark : str
-        The mark of its status, or "".
+        The mark of its status, after that of the wall clock, or "".
     best : bool
         Whether it is set in bold.
     beside : str
@@ -133,15 +138,19 @@ def cells_of(lines: Lines, metric: Metric) -> dict[tuple[str, str], Cell]:
     """Return the cells of a table, by data set and method."""
     found = {}
     for data in _shown(lines, metric):
-        systems = [one for one in methods_of(lines) if one not in OURS]
+        row = {one: line for one in methods_of(lines) if (line := lines.get((data, one)))}
+        known = [line for line in row.values() if line[metric.name] is not None]
+        clock = next((one for one in CLOCKS if any(line["clock"] == one for line in known)), None)
         there = [
-            value
-            for one in systems
-            if (value := lines.get((data, one), {}).get(metric.name)) is not None
+            line[metric.name]
+            for line in known
+            if line["method"] not in OURS and (not metric.timed or line["clock"] == clock)
         ]
         leader = metric.best(there) if there else None
         for method in methods_of(lines):
-            found[data, method] = _cell(lines.get((data, method)), metric, leader, (data, method))
+            line = row.get(method)
+            apart = metric.timed and line is not None and line["clock"] != clock
+            found[data, method] = _cell(line, metric, None if apart else leader, (data, method))
     return found
 
 
@@ -159,10 +168,13 @@ def _cell(line: Row | None, metric: Metric, leader: float | None, pair: tuple[st
     best = False
     if mean is not None and leader is not None:  # as shown: what looks the same is set the same
         best = text == value_text(metric.name, leader) or metric.best([mean, leader]) == mean
+    mark = KINDS[kind_of(line["status"])] if line else ""
+    if metric.timed and line and mean is not None and line["clock"] == CLOCKS[1]:
+        mark = WALL + mark
     return Cell(
         text,
         "" if spread is None or metric.timed else value_text(metric.name, spread),
-        KINDS[kind_of(line["status"])] if line else "",
+        mark,
         best,
         *_beside(metric, mean, paper, data),
     )
@@ -201,6 +213,11 @@ def explanations(lines: Lines, metric: Metric) -> list[str]:
         "Bold: the best of the paper's systems as run here, and each of the others that is no "
         "worse.",
     ]
+    if metric.timed:
+        sentences.append(
+            f"Seconds are of the processor, on one thread; {WALL}: the time that passed, on all "
+            "cores or in an older run, which is not compared with the others."
+        )
     if metric.timed and any(data in DRAWN_FOR for data, _ in lines):
         sentences.append(
             "Data of the size of a set are synthetic, and stand beside the paper's time for that "
@@ -265,6 +282,28 @@ def _markdown(cell: Cell) -> str:
     first = f"{mean} ± {cell.spread}{cell.mark}" if cell.spread else f"{mean}{cell.mark}"
     below = ", ".join(part for part in (cell.beside, cell.change) if part)
     return f"{first}<br><sub>{below}</sub>" if below else first
+
+
+def print_alone(table: ComparisonTable, lines: Lines) -> tuple[list[str], list[list[str]]]:
+    """Return heads and rows of what the paper prints of its sets that were not run, if any."""
+    run = {data for data, _ in lines}
+    kinds = {"accuracy": "accuracy (%)", "auc": "AUC", "seconds": "time (s or min)"}
+    columns = [
+        (kind, data, f"{data_title(data)}: {title}")
+        for data in table.data
+        if data not in run
+        for kind, title in kinds.items()
+        if printed(kind, data, "fpc")
+    ]
+    rows = [
+        [method_title(system), *(_text(printed(kind, data, system)) for kind, data, _ in columns)]
+        for system in table.systems
+    ]
+    return ["", *(title for _, _, title in columns)], rows if columns else []
+
+
+def _text(paper: Printed | None) -> str:
+    return paper.text if paper else NONE
 
 
 def tables_markdown(summary: Sequence[Row], level: str = "##") -> list[str]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from contextlib import suppress
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -17,10 +16,10 @@ import numpy as np
 from polysift.runtime.memory import MemoryMeter, forget_peak
 from polysift.runtime.types import FloatArray
 from polysift_paper.comparisons.case import Case, open_case
-from polysift_paper.comparisons.comparison import FIGURES
+from polysift_paper.comparisons.comparison import CLOCKS, MEASURED
 from polysift_paper.comparisons.contenders import Contender, Effort, Params, SearchResult, contender
 from polysift_paper.studies.study import Row
-from polysift_paper.studies.worker import OverLimitError, Worker, WorkerError
+from polysift_paper.studies.worker import OverLimitError, Worker, WorkerError, timer
 
 MAX_STOPPED_CANDIDATES = 2
 """Candidates over the time limit after which a selection ends with what it has."""
@@ -52,15 +51,16 @@ def measure(cell: Row) -> list[Row]:
     Returns
     -------
     list of dict
-        One, with all ``FIGURES``, "params" and "status"; what there is not is None.
+        One, with all ``MEASURED``; what there is not is None.
     """
-    row: Row = dict.fromkeys((*FIGURES, "params", "status"))
+    row: Row = dict.fromkeys(MEASURED)
+    row["clock"] = CLOCKS[0] if cell["threads"] == 1 else CLOCKS[1]
     try:
         with _worker(cell) as worker:
             size = worker.call(shape)  # loading is no part of the selection
-            began = perf_counter()
+            before = worker.seconds
             params, status = _select(worker, cell, *size)
-            row |= {"search_seconds": perf_counter() - began, "params": params, "status": status}
+            row |= {"search_seconds": worker.seconds - before, "params": params, "status": status}
         if params is not None:
             limit = None if cell["limit"] is None else FINAL_FIT_LIMIT_FACTOR * cell["limit"]
             with _worker(cell) as worker:  # with a clean memory
@@ -174,14 +174,15 @@ def finish(case: Case, cell: Row, params: Params) -> Row:
     _warm_up(case, cell, params)
     forget_peak()
     meter = MemoryMeter()
-    began = perf_counter()
+    now = timer(cell["threads"])
+    began = now()
     model = _fitted(case, cell, params)
-    fitted = perf_counter()
+    fitted = now()
     growth = meter.growth()
     X, y = case.of(case.test)
-    ready = perf_counter()
+    ready = now()
     labels = model.predict(X)
-    predicted = perf_counter()
+    predicted = now()
     return {
         "accuracy": float(np.mean(labels == y)),
         "auc": float(roc_auc_score(y, _scores(model, X))),

@@ -84,10 +84,10 @@ def draw(_summary: list[Row], _rows: list[Row]) -> Any:
         Z = lifted(X, which)
         third = "squared radius" if which == "ring" else "tanh(height / 0.01)"
         for ax, pair, names, title in (
-            (row[0], X, ("x1", "x2"), flat),
-            (row[1], Z[:, [0, 2]], ("x1", third), high),
+            (row[0], X, ("$x(1)$", "$x(2)$"), flat),
+            (row[1], Z[:, [0, 2]], ("$x(1)$", third), high),
         ):
-            for sign, colour in ((1, COLOURS[0]), (-1, COLOURS[1])):
+            for sign, colour in ((-1, COLOURS[0]), (1, COLOURS[1])):
                 ax.scatter(*pair[y == sign].T, s=12, color=colour, zorder=3)
             name_axes(ax, *names, title)
     return figure

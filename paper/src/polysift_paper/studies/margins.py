@@ -157,7 +157,7 @@ def draw(summary: list[Row], rows: list[Row]) -> Any:
         mean, spread = column(lines, "test_error"), column(lines, "test_error_spread")
         # The position of zero on the axis of logarithms: one decade left of the smallest penalty.
         x = [penalty or PENALTIES[1] / 10 for penalty in column(lines, "penalty")]
-        line(third, x, mean, spread, number=number, label=f"$m$ = {size:,}".replace(",", " "))
+        line(third, x, mean, spread, number=number, label=f"$m$ = {size:,}")
     third.set(xscale="log", ylim=(0, None))
     third.set_xticks([1e-9, 1e-6, 1e-3, 1], ["0", "$10^{-6}$", "$10^{-3}$", "1"])
     name_axes(third, r"penalty $\lambda$", "test error", r"(c) $\lambda$ loses its use")

@@ -111,15 +111,14 @@ def draw(summary: list[Row], rows: list[Row]) -> Any:
     figure, axes = new_figure(2, 2, width=7.2)
     (time_by_rows, memory_by_rows), (time_by_centers, memory_by_centers) = axes
     by_rows, by_centers = where(summary, varied="rows"), where(summary, varied="centers")
-    thousands = f"{FIXED_ROWS:,}".replace(",", " ")
     _draw_time(time_by_rows, by_rows, "rows", (1,))
     name_axes(time_by_rows, "rows $m$", "seconds", f"(a) Time, $n$ = {FIXED_CENTERS}")
     _draw_memory(memory_by_rows, by_rows, "rows")
     name_axes(memory_by_rows, "rows $m$", "MB", f"(b) Memory, $n$ = {FIXED_CENTERS}")
     _draw_time(time_by_centers, by_centers, "centers", (1, 2))
-    name_axes(time_by_centers, "centers $n$", "seconds", f"(c) Time, $m$ = {thousands}")
+    name_axes(time_by_centers, "centers $n$", "seconds", f"(c) Time, $m$ = {FIXED_ROWS:,}")
     _draw_memory(memory_by_centers, by_centers, "centers")
-    name_axes(memory_by_centers, "centers $n$", "MB", f"(d) Memory, $m$ = {thousands}")
+    name_axes(memory_by_centers, "centers $n$", "MB", f"(d) Memory, $m$ = {FIXED_ROWS:,}")
     for ax in (time_by_rows, memory_by_rows, time_by_centers, memory_by_centers):
         ax.set(xscale="log", yscale="log")
         ax.set_ylim(top=20 * ax.get_ylim()[1])  # room for the legend above the lines

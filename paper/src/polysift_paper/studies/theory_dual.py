@@ -141,7 +141,7 @@ def draw(summary: list[Row], rows: list[Row]) -> Any:
         line(axes[1], column(summary, "degree"), values, number=number, label=label)
     axes[1].set_yscale("log")
     axes[1].set_ylim(BELOW_LEGEND, 1.0)
-    name_axes(axes[1], "degree", "should be zero", "(b) What is left")
+    name_axes(axes[1], "degree $s$", "should be zero", "(b) What is left")
     legend(axes[1], loc="lower right")
     return figure
 

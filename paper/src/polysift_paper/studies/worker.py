@@ -4,22 +4,45 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from math import inf
 from multiprocessing import get_all_start_methods, get_context, parent_process
 from multiprocessing.connection import Connection
+from time import perf_counter, process_time
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
 from polysift.engine.budget import free_memory
+from polysift.runtime import clock
 
 MEMORY_SHARE = 0.8
 """How much of the memory that is free a process may take."""
 
 GRACE_SECONDS = 60.0
 """Seconds for a process to end by itself."""
+
+
+HANG_FACTOR = 100.0
+"""After how many times its limit of processor time a call ends that waits and does not work."""
+
+LEAST_WAIT_SECONDS = 0.01
+
+PROCESSOR_CLOCK = 2
+"""How Linux marks the clock of a process, CPUCLOCK_SCHED, in the number of a clock."""
+
+
+def timer(threads: int | None) -> Callable[[], float]:
+    """Return the clock of work on so many threads.
+
+    On one thread it is the time of the processor, which hardly depends on what else runs; on more
+    it is the time that passes.
+    """
+    return process_time if threads == 1 else perf_counter
 
 
 class OverLimitError(RuntimeError):
@@ -47,6 +70,12 @@ class Worker:
         Modules that the calls need, imported once and not for each process, where the system can.
     threads : int, default=1
         Threads of BLAS and OpenMP at most; None is as many as there are cores.
+
+    Attributes
+    ----------
+    seconds : float
+        What the calls have taken, by the clock of ``timer``; one that was stopped counts as its
+        limit.
     """
 
     def __init__(
@@ -58,6 +87,7 @@ class Worker:
     ) -> None:
         self._prepare, self._args, self._threads = prepare, args, threads
         self._preload = preload
+        self.seconds = 0.0
         self._process: Any = None
         self._pipe: Any = None
 
@@ -77,7 +107,7 @@ class Worker:
         *args
             Plain values.
         limit : float, optional
-            Seconds.
+            Seconds, by the clock of ``timer`` where the system can do that.
 
         Raises
         ------
@@ -88,7 +118,9 @@ class Worker:
         """
         if self._process is None:
             self._start()
-        return self._exchange((function, args), limit)
+        answer, seconds = self._exchange((function, args), limit)
+        self.seconds += seconds
+        return answer
 
     def _start(self) -> None:
         context: Any = get_context(_start_method())
@@ -104,19 +136,41 @@ class Worker:
             self.stop()
             raise
 
-    def _exchange(self, message: Any, limit: float | None) -> Any:
+    def _exchange(self, message: Any, limit: float | None) -> tuple[Any, float]:
+        """Return the answer to a message, and the seconds that it took."""
         try:
             self._pipe.send(message)
-            if not self._pipe.poll(limit):
-                self.stop()
-                raise OverLimitError(f"over {limit:g} s")
-            failed, answer = self._pipe.recv()
+            if not self._answered(limit):
+                raise self._over(limit)
+            failed, answer, seconds = self._pipe.recv()
         except (EOFError, ConnectionError):
             self.stop()
             raise WorkerError("the process has died, maybe for want of memory") from None
         if failed:
+            self.seconds += seconds
             raise WorkerError(answer)
-        return answer
+        return answer, seconds
+
+    def _answered(self, limit: float | None) -> bool:
+        """Wait until there is an answer, or the limit is over; return whether there is one."""
+        if limit is None or self._threads != 1:
+            return self._pipe.poll(limit)
+        latest = perf_counter() + HANG_FACTOR * limit
+        began = _processor_seconds(self._process.pid)
+        while (left := began + limit - _processor_seconds(self._process.pid)) > 0:
+            # One thread does not work for longer than what passes.
+            if self._pipe.poll(max(left, LEAST_WAIT_SECONDS)):
+                return True
+            if perf_counter() > latest:
+                return False
+        return self._pipe.poll()
+
+    def _over(self, limit: float | None) -> OverLimitError:
+        """Return what to raise after a call that was stopped."""
+        assert limit is not None
+        self.stop()
+        self.seconds += limit
+        return OverLimitError(f"over {limit:g} s")
 
     def stop(self) -> None:
         """End the process."""
@@ -125,6 +179,16 @@ class Worker:
             self._process.kill()
             self._process.join(GRACE_SECONDS)
             self._process = self._pipe = None
+
+
+def _processor_seconds(process: int) -> float:
+    """Return what a process has worked; where the system does not say, the time that passes."""
+    if sys.platform != "linux":
+        return perf_counter()
+    try:
+        return time.clock_gettime(~process << 3 | PROCESSOR_CLOCK)
+    except OSError:  # it has ended
+        return inf
 
 
 def _start_method() -> str:
@@ -174,23 +238,23 @@ def _serve(pipe: Connection, threads: int | None) -> None:
     follow_parent()
     _limit_memory()
     state: tuple[Any, ...] = ()
+    now = clock.now = timer(threads)  # a search of ours has limits of its own
     with threadpool_limits(limits=threads):
         while True:
             try:
                 function, args = pipe.recv()
             except EOFError:
                 return
+            began = now()
+            failed = False
             try:
                 answer = function(*state, *args)
             except Exception as error:
-                text = " ".join(f"{type(error).__name__}: {error}".split())
-                pipe.send((True, text))
-                continue
-            if state:
-                pipe.send((False, answer))
-            else:
-                state = (answer,)
-                pipe.send((False, None))
+                failed, answer = True, " ".join(f"{type(error).__name__}: {error}".split())
+            seconds = now() - began
+            if not failed and not state:
+                state, answer = (answer,), None
+            pipe.send((failed, answer, seconds))
 
 
 def _limit_memory() -> None:
