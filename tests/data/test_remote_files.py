@@ -245,10 +245,11 @@ class TestMistakes:
         assert text == "s3://bucket/bad/empty.parquet is empty."
 
     def test_files_that_differ(self, bucket, store, frame):
-        for name, changed in (("a", frame), ("b", frame.assign(x1=1))):
+        for name, changed in (("a", frame), ("b", frame.assign(x1="one"))):
             put(store, f"bucket/differ/{name}.parquet", changed.to_parquet())
         text = message(ValueError, open_data, bucket("differ"))
-        assert "'x1': double in s3://bucket/differ/a.parquet, int64 in s3://bucket/differ/b" in text
+        assert "'x1': double in s3://bucket/differ/a.parquet" in text
+        assert "string in s3://bucket/differ/b.parquet" in text
 
     def test_other_formats(self, bucket, store):
         put(store, "bucket/text/data.csv", b"a,b\n1,2\n")

@@ -352,6 +352,13 @@ class TestSizes:
         assert auto_centers(1000, 600) == 300
         assert auto_centers(1000, 10) == 250  # as many as before: the scheme takes distinct rows
 
+    def test_rows_of_a_class_of_little_weight_hardly_count(self, rng):
+        X, codes = rng.normal(size=(40, 2)), np.arange(40) % 2
+        sample = LabelledSample(X, codes, None, np.where(codes == 0, 1e3, 1e-3), np.arange(40))
+        assert sample.n_effective == pytest.approx(20, rel=1e-4)
+        double = LabelledSample(X, codes, np.full(40, 2.0), 2 * sample.weights, np.arange(40))
+        assert double.n_effective == pytest.approx(sample.n_effective)
+
     def test_samples(self):
         assert sampled_rows(500, 10, 100) == 500
         assert sampled_rows(10**7, 10, 2000) < 10**5

@@ -72,6 +72,19 @@ class LabelledSample:
         """The number of distinct rows."""
         return len(np.unique(hash_rows(self.rows, 0)))
 
+    @property
+    def n_effective(self) -> float:
+        """The number of distinct rows, as far as the weights of their classes let them count.
+
+        It is Kish's effective size, (sum r)^2 / sum r^2, with r the weight of a row's class; a
+        row's own weight is its multiplicity.
+        """
+        if self.weights is None:
+            return self.n_distinct
+        own = np.ones(len(self.codes)) if self.own_weights is None else self.own_weights
+        r = np.divide(self.weights, own, out=np.zeros_like(own), where=own > 0)
+        return float(self.n_distinct * (own @ r) ** 2 / (own.sum() * (own @ r**2)))
+
     def share(self, share: float, seed: int) -> LabelledSample:
         """Return the rows that would be in a sample of a smaller share."""
         return self._of(np.flatnonzero(is_sampled(self.rows, share, seed)))

@@ -204,7 +204,7 @@ def _is_auto(value: Any) -> bool:
 def auto_centers(rows: float, distinct: float) -> int:
     """Return the most centers for so many rows, where their number is left open.
 
-    Only distinct rows count where they are few: rows that repeat are fitted as one.
+    Only distinct rows count where they are few, since rows that repeat are fitted as one.
     """
     affordable = max((MAX_AUTO_COST / rows) ** 0.5, MAX_CHEAP_CENTERS)
     few = min(distinct // FEWEST_ROWS_PER_CENTER, MIN_AUTO_CENTERS)
@@ -215,7 +215,7 @@ def auto_centers(rows: float, distinct: float) -> int:
 def auto_centers_of(prepared: Prepared) -> int:
     """Return the most centers for prepared rows, where their number is left open."""
     rows, sample = float(prepared.counts.sum()), prepared.sample
-    return auto_centers(rows, rows if sample is None else sample.n_distinct)
+    return auto_centers(rows, rows if sample is None else sample.n_effective)
 
 
 def _most_centers(source: DataSource) -> int:
