@@ -40,7 +40,7 @@ SECTIONS = {
     "converged": "a converged fit against LightGBM's default",
     "sampled": "the sampled Gram matrix against the exact one, and what large n buys",
     "tables": "a plain fit against boosted trees and others on raw tables, all by their defaults",
-    "unseen": "the same on tables of packages, by which no rule of the library was settled",
+    "unseen": "the same on tables of packages, which settled next to nothing in the library",
     "memory": "peak memory of training",
     "forecast": "the forecast against what happens",
     "massive": "training from Parquet files within a budget",

