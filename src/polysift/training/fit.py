@@ -165,21 +165,8 @@ def train(
                     point=point,
                     callback=follow,
                 )
-                calibration = thresholds = held_out = unscored = None
-                if folds is not None:
-                    kinds = () if job.calibration is None else (job.calibration,)
-                    own = scores, prepared.data.codes, prepared.weights
-                    known = scored_rows(folds, *own, CALIBRATION_FOLDS)
-                    calibration, thresholds = learned_from_held_out(
-                        kinds, job.threshold, prepared.classes, known
-                    )
-                learned = calibration, thresholds
-                if folds is not None and folds.n_splits:
-                    held_out = out_of_fold_facts(prepared, unseen_rows(known), result, *learned)
-                elif warm is None and point is None:
-                    unscored = leave_one_out_rows(prepared, feature_map, result, *learned)
-                    if unscored is not None and not unscored.can_wait:
-                        held_out, unscored = unscored.facts(context), None
+                afresh = warm is None and point is None
+                learned = _learned_from_scores(mapped, result, scores, context, afresh)
         except OutOfTime as late:
             raise TimeoutError(_too_late(source, job, late)) from None
         except WorkersLostError as lost:
@@ -189,20 +176,16 @@ def train(
                 context.checkpoint.close()
     summary = summarise(prepared, job.memory_limit, context)
     summary["expected_memory"] = job.backend.peak_bytes(shape, context.execution)
-    classes, timings = prepared.classes, monitor.timings()
     return Trained(
         fitted_map,
-        classes,
+        prepared.classes,
         result,
-        timings,
+        monitor.timings(),
         summary,
-        calibration,
-        prepared.columns,
-        prepared.notes,
-        mapped.selection,
-        thresholds,
-        held_out,
-        unscored,
+        columns=prepared.columns,
+        notes=prepared.notes,
+        selection=mapped.selection,
+        **learned,
     )
 
 
@@ -362,6 +345,38 @@ def _folded(prepared: Prepared, folds: Round | None) -> TrainingSet:
     if folds is None or not folds.n_splits:
         return prepared.data
     return replace(prepared.data, fold_parts=folds.fold_parts, n_fold_parts=folds.n_fold_parts)
+
+
+def _learned_from_scores(
+    mapped: Mapped, result: Result, scores: FloatArray, context: FitContext, afresh: bool
+) -> dict[str, Any]:
+    """Return what rows say that a model has not seen, by the names of ``Trained``.
+
+    ``scores`` are those of the rows by models without their folds. Without folds, leave-one-out
+    scores say how good a fit is that was made ``afresh``, from no other model.
+    """
+    job, prepared, folds = mapped.job, mapped.prepared, mapped.prepared.folds
+    calibration = thresholds = held_out = unscored = None
+    if folds is not None:
+        kinds = () if job.calibration is None else (job.calibration,)
+        own = scores, prepared.data.codes, prepared.weights
+        known = scored_rows(folds, *own, CALIBRATION_FOLDS)
+        calibration, thresholds = learned_from_held_out(
+            kinds, job.threshold, prepared.classes, known
+        )
+    learned = calibration, thresholds
+    if folds is not None and folds.n_splits:
+        held_out = out_of_fold_facts(prepared, unseen_rows(known), result, *learned)
+    elif afresh:
+        unscored = leave_one_out_rows(prepared, mapped.feature_map, result, *learned)
+        if unscored is not None and not unscored.can_wait:
+            held_out, unscored = unscored.facts(context), None
+    return {
+        "calibration": calibration,
+        "thresholds": thresholds,
+        "held_out": held_out,
+        "unscored": unscored,
+    }
 
 
 def learned_from_held_out(
