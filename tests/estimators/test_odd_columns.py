@@ -9,12 +9,12 @@ from decimal import Decimal
 from pathlib import PurePosixPath
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from polysift import FPCClassifier
 from problems import optional, paper_classifier
 
+pd = pytest.importorskip("pandas")
 pa = optional("pyarrow")
 pl = optional("polars")
 

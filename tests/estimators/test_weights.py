@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +15,9 @@ from oracles import kernel, lemma_1
 from polysift import FeatureOverflowError, FPCClassifier, FPCClassifierCV, open_data
 from polysift.cluster.backend import ClusterBackend
 from polysift.datasets import make_bayes_curve
-from problems import noisy_problem, paper_classifier
+from problems import noisy_problem, optional, paper_classifier
+
+pd = optional("pandas")
 
 ROWS = 3000
 FACTORS = [1 / ROWS, 1e-8, 1e-300, 1e-310, 1e5 / 3, 1e300]
